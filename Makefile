@@ -42,6 +42,7 @@ bench:
 	python3 bench/start.py
 	python3 bench/rates.py
 	python3 bench/idle.py
+	python3 bench/adopt.py
 	python3 bench/drivers.py
 	python3 bench/desktop.py
 	python3 bench/agent.py

@@ -11,6 +11,7 @@
 )]
 
 mod abuse;
+mod adoption;
 mod audit;
 mod chaos;
 mod desktop;
@@ -23,6 +24,7 @@ mod egress;
 #[expect(dead_code, reason = "the driver's own tests do more to an engine")]
 mod engine;
 mod faults;
+mod finishing;
 mod forms;
 mod git_server;
 mod kernels;

@@ -320,16 +320,19 @@ impl Yard {
 
 impl Drop for Yard {
     fn drop(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(10);
         if let Some(mut server) = self.server.take() {
             let _ = server.start_kill();
+            // A server that is not dead yet may still start a machine, which would outlive the look below.
+            while Instant::now() < deadline && matches!(server.try_wait(), Ok(None)) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
         if let Some(mark) = self.mark() {
-            for group in sandbox_groups(&mark) {
-                let _ = std::fs::write(group.join("cgroup.kill"), "1");
-            }
-            let deadline = Instant::now() + Duration::from_secs(10);
             while Instant::now() < deadline && !sandbox_groups(&mark).is_empty() {
+                // Again in every round: a machine that the server had just forked enters its group by itself, a moment later.
                 for group in sandbox_groups(&mark).iter().rev() {
+                    kill_group(group);
                     let _ = std::fs::remove_dir(group);
                 }
             }
@@ -391,6 +394,17 @@ fn slots(mark: &str) -> BTreeSet<OsString> {
         pids.peek().is_some() && pids.all(|pid| is_launcher(&pid))
     };
     names.into_iter().filter(|name| !parked(name)).collect()
+}
+
+/// Kills all processes of a group. Version 1 has no file for that.
+fn kill_group(group: &Path) {
+    if std::fs::write(group.join("cgroup.kill"), "1").is_err() {
+        let pids =
+            pids_of(group).into_iter().filter_map(|pid| rustix::process::Pid::from_raw(pid.parse().ok()?));
+        for pid in pids {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
 }
 
 fn pids_of(group: &Path) -> Vec<String> {

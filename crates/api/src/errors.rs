@@ -145,6 +145,8 @@ error_codes! {
     NotWaiting = 409 "not_waiting",
     /// The job has no live sandbox now.
     SandboxNotLive = 409 "sandbox_not_live",
+    /// The job is finishing: its workspace is being saved, and nothing may change it.
+    Finishing = 409 "finishing",
     /// The idempotency key was used with another body.
     IdempotencyKeyReused = 409 "idempotency_key_reused",
     /// The target exists already.

@@ -40,5 +40,5 @@ pub use views::{
     DriverView, ExplanationView, FileEntryView, FileStatView, GuiResultView, GuiView, HealthView,
     ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView, KernelListView,
     KernelView, ListingView, SandboxState, ScheduleView, SearchHitView, SearchView, ShellView, TicketView,
-    UsageView, VersionView, WindowView,
+    UsageView, VersionView, WaitingView, WantedResource, WindowView,
 };

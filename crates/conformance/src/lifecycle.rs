@@ -90,8 +90,10 @@ async fn listed(
 ) -> CheckOutcome {
     let expected: Vec<_> =
         liveness.map(|liveness| FoundSandbox { id: id.clone(), liveness }).into_iter().collect();
-    match timeout(CHECK_TIMEOUT, known_list(driver)).await {
-        Ok(Ok(found)) => CheckOutcome::new(check, found == expected, format!("{found:?}")),
+    let both = async { Ok::<_, ListError>((known_list(driver).await?, driver.find(id).await?)) };
+    match timeout(CHECK_TIMEOUT, both).await {
+        // The list and the look for one sandbox must agree.
+        Ok(Ok(found)) => CheckOutcome::new(check, found == (expected, liveness), format!("{found:?}")),
         Ok(Err(error)) => CheckOutcome::new(check, false, error.to_string()),
         Err(_) => CheckOutcome::new(check, false, "liveness stayed unknown"),
     }

@@ -60,7 +60,7 @@ async fn a_machine_whose_host_is_away_is_neither_alive_nor_dead() {
     let spec = subject.spec("far-1", Limits::default()).unwrap();
     let session = SandboxSession::start((subject.open)(), spec.clone()).await.unwrap();
     world.script(|faults| *faults = Faults { unreachable: true, ..Faults::default() });
-    assert_eq!(session.driver.liveness(&spec.id).await.unwrap(), Liveness::Unknown);
+    assert_eq!(session.driver.find(&spec.id).await.unwrap(), Some(Liveness::Unknown));
     assert!(session.driver.stop(&spec.id).await.is_err(), "a machine out of reach was stopped");
     world.kill(&spec.id).await;
     let moment = Duration::from_millis(100);
@@ -71,7 +71,7 @@ async fn a_machine_whose_host_is_away_is_neither_alive_nor_dead() {
     world.script(|faults| faults.unreachable = false);
     session.driver.wait_dead(&spec.id).await;
     assert!(matches!(session.driver.next_link(&spec.id).await, Err(LinkError::NotRunning(_))));
-    assert_eq!(session.driver.liveness(&spec.id).await.unwrap(), Liveness::Dead);
+    assert_eq!(session.driver.find(&spec.id).await.unwrap(), Some(Liveness::Dead));
     session.stop().await.unwrap();
 }
 

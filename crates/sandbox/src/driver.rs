@@ -100,14 +100,13 @@ pub trait Driver: Send + Sync + 'static {
     /// driver bounds, if the machine's host can't be reached; the caller tries again.
     async fn stop(&self, id: &SandboxId) -> Result<(), StopError>;
 
-    /// Returns every sandbox of this yard that has a marker, dead or alive.
+    /// Returns every sandbox of this yard that has a marker, dead or alive. Removes remains of this yard that have none, so the
+    /// call costs more than the number of sandboxes suggests. The server makes it once, when it starts.
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError>;
 
-    /// Reports whether a sandbox lives. One without a marker is dead.
-    async fn liveness(&self, id: &SandboxId) -> Result<Liveness, ListError> {
-        let found = self.list().await?.into_iter().find(|found| found.id == *id);
-        Ok(found.map_or(Liveness::Dead, |found| found.liveness))
-    }
+    /// Reports whether a sandbox lives; `None` if it has no marker. Costs the same however many sandboxes there are: a server
+    /// that takes over a thousand jobs asks once for each.
+    async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError>;
 
     /// Returns the resources that the machine used so far. Works until `stop`.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError>;

@@ -44,6 +44,8 @@ pub struct ServerConfig {
     pub driver_patience: Duration,
     /// Largest number of machines made for a job whose process never began.
     pub start_attempts: u32,
+    /// Time for which a kept sandbox stays after the end of its job.
+    pub keep: Duration,
     /// Time between SIGTERM and SIGKILL at the end of a job.
     pub end_grace: Duration,
     /// Longest wait for the first connection of a new machine.
@@ -75,6 +77,7 @@ impl ServerConfig {
                 reserve_mib: AdmissionConfig::RESERVE_MIB.min(memory_mib / 4),
                 disk_headroom_mib: 512,
                 queue: 10_000,
+                patience: Duration::from_secs(60),
             },
             retention: RetentionConfig::default(),
             lease: LeaseConfig::default(),
@@ -85,6 +88,7 @@ impl ServerConfig {
             floors: Vec::new(),
             driver_patience: Duration::from_secs(60),
             start_attempts: 3,
+            keep: Duration::from_secs(3600),
             end_grace: Duration::from_secs(2),
             link_timeout: Duration::from_secs(20),
             fail_points: FailPoints::default(),
@@ -105,6 +109,8 @@ pub struct AdmissionConfig {
     pub disk_headroom_mib: u64,
     /// Jobs that may wait. Further ones are rejected with status 429.
     pub queue: usize,
+    /// Time for which smaller jobs may overtake the oldest one that does not fit.
+    pub patience: Duration,
 }
 
 impl AdmissionConfig {

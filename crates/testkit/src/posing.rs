@@ -9,8 +9,8 @@ use parking_lot::{Mutex, MutexGuard};
 use sandyard_conformance::fake::{FakeDriver, FakeWorld};
 use sandyard_sandbox::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation, IsolationLevel, LinkError,
-    ListError, PrepareImageError, ReportProgress, SandboxId, SandboxSpec, StartError, StopError, Usage,
-    UsageError,
+    ListError, Liveness, PrepareImageError, ReportProgress, SandboxId, SandboxSpec, StartError, StopError,
+    Usage, UsageError,
 };
 use tempfile::TempDir;
 
@@ -148,6 +148,10 @@ impl Driver for PosingDriver {
 
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
         self.inner.list().await
+    }
+
+    async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError> {
+        self.inner.find(id).await
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {

@@ -172,6 +172,8 @@ pub struct JobView {
     pub sandbox: SandboxState,
     /// Reason for the state, in words.
     pub reason: Option<String>,
+    /// What a queued job waits for; `null` in every other state.
+    pub waiting_for: Option<WaitingView>,
     /// Question of the task, only while it waits.
     pub question: Option<String>,
     /// Isolation of the sandbox.
@@ -182,6 +184,8 @@ pub struct JobView {
     pub started_at: Option<Timestamp>,
     /// End of the job.
     pub finished_at: Option<Timestamp>,
+    /// Until when the sandbox of an ended job with `keep` stays. `POST /jobs/{id}/cancel` removes it earlier.
+    pub sandbox_until: Option<Timestamp>,
     /// When the job will be removed.
     pub expires_at: Option<Timestamp>,
     /// The last 64 KiB of standard output.
@@ -206,6 +210,32 @@ pub struct JobView {
     pub usage: UsageView,
     /// Signed head of the audit.
     pub audit: Option<AuditView>,
+}
+
+/// What a queued job waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WaitingView {
+    /// The missing resource.
+    pub resource: WantedResource,
+    /// The wait in words, with figures.
+    #[schema(example = "its sandbox needs 4096 MiB of memory, and 1024 MiB are free")]
+    pub message: String,
+}
+
+/// A resource that a queued job waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WantedResource {
+    /// The server allows no more sandboxes at once.
+    Sandboxes,
+    /// Too little memory is free.
+    Memory,
+    /// Too little disk is free.
+    Disk,
+    /// No driver can run it yet.
+    Driver,
+    /// Other jobs start first.
+    Turn,
 }
 
 /// The signed head of a job's audit (`GET /jobs/{id}/audit`). A copy outside the server proves that no earlier record was

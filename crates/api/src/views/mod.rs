@@ -11,6 +11,6 @@ pub use files::{FileEntryView, FileStatView, ListingView, SearchHitView, SearchV
 pub use gui::{GuiResultView, GuiView, ImageBytesView, WindowView};
 pub use job::{
     AuditView, ExplanationView, IsolationView, JobListView, JobState, JobStatus, JobView, SandboxState,
-    ScheduleView, ShellView, TicketView, UsageView,
+    ScheduleView, ShellView, TicketView, UsageView, WaitingView, WantedResource,
 };
 pub use yard::{AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, VersionView};

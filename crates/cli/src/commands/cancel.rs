@@ -1,4 +1,4 @@
-//! `sandyard cancel`: end jobs; their workspaces stay.
+//! `sandyard cancel`: end jobs and kept sandboxes; the workspaces stay.
 
 use clap::Args;
 
@@ -7,7 +7,7 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job;
 
-/// End jobs; their workspaces are kept
+/// End jobs, and sandboxes that are kept for ended jobs; their workspaces are kept
 #[derive(Debug, Args)]
 pub(crate) struct CancelCommand {
     /// The jobs: ids, beginnings of them, or names

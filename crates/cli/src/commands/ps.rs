@@ -67,7 +67,9 @@ impl PsCommand {
 
 fn row(now: Timestamp, job: &JobView) -> Vec<TableCell> {
     let took = job.started_at.map(|start| job::age(job.finished_at.unwrap_or(now), start));
-    let why = job.error.as_ref().map(|error| error.message.clone()).or_else(|| job.reason.clone());
+    let waits = || job.waiting_for.as_ref().map(|waiting| waiting.message.clone());
+    let why =
+        job.error.as_ref().map(|error| error.message.clone()).or_else(waits).or_else(|| job.reason.clone());
     vec![
         TableCell::plain(job.job_id.as_str()),
         TableCell::plain(shorten(job.name.as_deref().unwrap_or("-"), 24)),

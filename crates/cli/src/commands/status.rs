@@ -1,7 +1,7 @@
 //! `sandyard status`: show everything about one job.
 
 use clap::Args;
-use sandyard_api::{JobView, Timestamp};
+use sandyard_api::{JobView, Timestamp, WaitingView, WantedResource};
 
 use crate::clock::now;
 use crate::context::CommandContext;
@@ -50,6 +50,7 @@ fn describe(view: &JobView, now: Timestamp) -> String {
     lines.add("kind", Some(view.kind.as_str().to_owned()));
     lines.add("state", Some(view.state.as_str().to_owned()));
     lines.add("why", view.reason.clone());
+    lines.add("waits for", view.waiting_for.as_ref().map(waiting));
     lines.add("question", view.question.clone());
     lines.add("exit code", view.exit_code.map(|code| code.to_string()));
     lines.add("error", view.error.as_ref().map(|error| error.message.clone()));
@@ -62,11 +63,27 @@ fn describe(view: &JobView, now: Timestamp) -> String {
     lines.add("took", view.started_at.map(|start| job::age(view.finished_at.unwrap_or(now), start)));
     let peak_mib = view.usage.peak_memory_bytes / (1024 * 1024);
     lines.add("used", Some(format!("{:.2} s of processor, {peak_mib} MiB at most", view.usage.cpu_s)));
+    lines.add("sandbox", view.sandbox_until.map(|until| sandbox_kept(view, until)));
     lines.add("kept until", view.expires_at.map(Timestamp::to_text));
     let head = view.audit.as_ref().map(|audit| format!("{} records, head {}", audit.records, audit.head));
     lines.add("audit", head);
     lines.add("result", view.download_url.as_ref().map(|_| format!("sandyard download {}", view.job_id)));
     lines.text.trim_end().to_owned()
+}
+
+fn waiting(waiting: &WaitingView) -> String {
+    let resource = match waiting.resource {
+        WantedResource::Sandboxes => "a sandbox",
+        WantedResource::Memory => "memory",
+        WantedResource::Disk => "disk",
+        WantedResource::Driver => "a driver",
+        WantedResource::Turn => "its turn",
+    };
+    format!("{resource}: {}", waiting.message)
+}
+
+fn sandbox_kept(view: &JobView, until: Timestamp) -> String {
+    format!("kept until {}; sandyard cancel {} removes it", until.to_text(), view.job_id)
 }
 
 fn isolation(view: &JobView) -> String {

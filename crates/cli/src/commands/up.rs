@@ -73,6 +73,9 @@ pub(crate) struct UpCommand {
     /// Largest number of queued jobs; more are rejected [default: 10000] [env: SANDYARD_QUEUE]
     #[arg(long, value_name = "N")]
     queue: Option<String>,
+    /// How long a sandbox with `keep` stays after the end of its job [default: 3600] [env: SANDYARD_KEEP_S]
+    #[arg(long, value_name = "SECONDS")]
+    keep_s: Option<String>,
     /// How long a server keeps its jobs without a heartbeat [default: 15] [env: SANDYARD_LEASE_S]
     #[arg(long, value_name = "SECONDS")]
     lease_s: Option<String>,
@@ -128,6 +131,7 @@ impl UpCommand {
             ("concurrency", &self.concurrency),
             ("memory_mib", &self.memory_mib),
             ("queue", &self.queue),
+            ("keep_s", &self.keep_s),
             ("lease_s", &self.lease_s),
             ("output_cap_mib", &self.output_cap_mib),
             ("retention_days", &self.retention_days),

@@ -58,6 +58,7 @@ pub(super) const KEYS: &[SettingKey] = &[
     fixed("concurrency", "SANDYARD_CONCURRENCY", "64"),
     fixed("memory_mib", "SANDYARD_MEMORY_MIB", ""),
     fixed("queue", "SANDYARD_QUEUE", "10000"),
+    fixed("keep_s", "SANDYARD_KEEP_S", "3600"),
     fixed("lease_s", "SANDYARD_LEASE_S", "15"),
     fixed("output_cap_mib", "SANDYARD_OUTPUT_CAP_MIB", "1024"),
     fixed("retention_days", "SANDYARD_RETENTION_DAYS", "14"),

@@ -59,6 +59,8 @@ pub(crate) struct Settings {
     pub(crate) memory_mib: Option<u64>,
     /// Largest number of queued jobs.
     pub(crate) queue: usize,
+    /// Seconds for which a sandbox with `keep` stays after the end of its job.
+    pub(crate) keep_s: u64,
     /// Seconds for which a server keeps its jobs without a heartbeat.
     pub(crate) lease_s: u64,
     /// Stored size of each output stream of a job, in MiB.
@@ -106,6 +108,7 @@ impl Settings {
             concurrency: parse(layers, "concurrency", "a number of sandboxes")?,
             memory_mib: optional(layers, "memory_mib", "a number of MiB")?,
             queue: parse(layers, "queue", "a number of jobs")?,
+            keep_s: parse(layers, "keep_s", "a number of seconds")?,
             lease_s: at_least_one(layers, "lease_s")?,
             output_cap_mib: at_least_one(layers, "output_cap_mib")?,
             retention_days: parse(layers, "retention_days", "a number of days")?,

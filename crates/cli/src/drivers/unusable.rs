@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use sandyard_sandbox::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
-    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    Liveness, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 
 /// Stands in for a driver that can't run here.
@@ -50,6 +50,10 @@ impl Driver for Unusable {
 
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
         Ok(Vec::new())
+    }
+
+    async fn find(&self, _id: &SandboxId) -> Result<Option<Liveness>, ListError> {
+        Ok(None)
     }
 
     async fn usage(&self, _id: &SandboxId) -> Result<Usage, UsageError> {

@@ -25,6 +25,7 @@ pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> Ser
     config.greatest_limits.machine.pids = config.greatest_limits.machine.pids.min(processes);
     config.admission.concurrency = settings.concurrency;
     config.admission.queue = settings.queue;
+    config.keep = Duration::from_secs(settings.keep_s);
     config.floors = vec![settings.isolation.clone()];
     config.floors.extend(settings.driver.clone().map(Floor::Driver));
     config.lease.ttl = Duration::from_secs(settings.lease_s);

@@ -289,6 +289,16 @@ impl Driver for FakeDriver {
         Ok(state.machines.iter().map(found).collect())
     }
 
+    async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError> {
+        let mut state = self.world.state();
+        let sees_machines = state.faults.sees_machines();
+        let found = |machine: &Arc<FakeMachine>| match sees_machines {
+            true => Liveness::known(machine.is_alive()),
+            false => Liveness::Unknown,
+        };
+        Ok(state.machines.get(id).map(found))
+    }
+
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
         let state = self.world.state();
         let usage = match state.machines.contains_key(id) {

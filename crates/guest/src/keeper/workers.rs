@@ -66,12 +66,15 @@ impl WorkerStarter {
             terminal: None,
             stdin: true,
         };
+        // Before the start: a worker that is started while everything is killed counts as killed.
+        let kills = self.core.host.kills();
         let spawned = self.core.host.spawn(command).await?;
         let input = spawned.stdin.ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
         let reader = pipe::Receiver::from_owned_fd(spawned.stdout)?;
         let stream = tokio::io::join(reader, pipe::Sender::from_owned_fd(input)?);
         let (receiver, sender) = Framed::new(stream, FRAME_LIMITS).split();
-        Ok(Worker { receiver, sender, number, id, dropped: self.dropped.clone(), _stderr: spawned.stderr })
+        let dropped = self.dropped.clone();
+        Ok(Worker { receiver, sender, number, kills, id, dropped, _stderr: spawned.stderr })
     }
 }
 
@@ -91,6 +94,8 @@ pub(super) struct Worker {
     pub(super) receiver: FrameReceiver<WorkerStream>,
     pub(super) sender: FrameSender<WorkerStream>,
     number: u64,
+    /// Count of [`ProcessHost::kills`](crate::process_host::ProcessHost::kills) when it was started.
+    kills: u64,
     id: ProcessId,
     dropped: mpsc::UnboundedSender<ProcessId>,
     _stderr: Option<OwnedFd>,
@@ -133,12 +138,17 @@ impl WorkerPool {
     ) -> Result<Worker, WorkerError> {
         while let Some(mut worker) = self.pop() {
             // A worker that ended, or speaks without being asked, can't be trusted with the next operation. Dropping it kills it.
-            if worker.is_silent() {
+            // One that was killed with the job's processes may look alive for a moment.
+            if self.outlived_kills(&worker) && worker.is_silent() {
                 return Ok(worker);
             }
         }
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         self.starter.start(self.role, number, env()).await
+    }
+
+    fn outlived_kills(&self, worker: &Worker) -> bool {
+        worker.kills == self.starter.core.host.kills()
     }
 
     fn pop(&self) -> Option<Worker> {

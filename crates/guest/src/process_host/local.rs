@@ -10,6 +10,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
@@ -73,6 +74,7 @@ impl LocalProcesses {
 struct LocalShared {
     state: Mutex<LocalState>,
     changed: Notify,
+    kills: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -127,7 +129,12 @@ impl ProcessHost for LocalProcesses {
         for group in self.shared.state().processes.values().filter_map(|process| process.group) {
             let _ = kill_process_group(group, Signal::KILL);
         }
+        self.shared.kills.fetch_add(1, Ordering::AcqRel);
         Ok(())
+    }
+
+    fn kills(&self) -> u64 {
+        self.shared.kills.load(Ordering::Acquire)
     }
 
     async fn next_exit(&self) -> Result<RawExit, SpawnError> {

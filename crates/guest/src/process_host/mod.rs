@@ -38,6 +38,10 @@ pub trait ProcessHost: Send + Sync + 'static {
     /// Kills every process of the job at once, against fork bombs too; the exits follow by `next_exit`.
     async fn kill_everything(&self) -> Result<(), SpawnError>;
 
+    /// Returns how often `kill_everything` has returned. A process that was started at a lower count may be dying, although its
+    /// pipes are still open.
+    fn kills(&self) -> u64;
+
     /// Returns the next exit. Cancelling loses nothing. An exit is reported again after a restart of keeper,
     /// until `forget` was called for it.
     async fn next_exit(&self) -> Result<RawExit, SpawnError>;

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use sandyard_pipe::{Frame, FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
+use sandyard_pipe::{Frame, FrameError, FrameLimits, Framed, Link, LinkClosed};
 use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Request, limits};
+use tokio_util::sync::CancellationToken;
+
+use super::doors::{MachineStream, is_closed_door, only_reads};
 
 /// Limits of frames on which host and guest agree.
 pub const FRAME_LIMITS: FrameLimits = FrameLimits {
@@ -20,6 +23,8 @@ const REPLY_DEADLINE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub struct Machine {
     pub(super) link: Link,
+    /// Cancelled when clients may change nothing any more; `None` for the owner of the job.
+    closed: Option<CancellationToken>,
 }
 
 /// A call did not succeed.
@@ -31,6 +36,9 @@ pub enum MachineError {
     /// The link or the stream has ended.
     #[error("the sandbox can not be reached")]
     Lost,
+    /// The job is finishing: the call may have happened or not, and it may be missing in the result.
+    #[error("the job is finishing, and its workspace is being saved")]
+    Finishing,
     /// The guest did not answer in time.
     #[error("the sandbox did not answer within {} s", REPLY_DEADLINE.as_secs())]
     Deadline,
@@ -48,18 +56,31 @@ impl From<LinkClosed> for MachineError {
 impl From<FrameError> for MachineError {
     fn from(error: FrameError) -> Self {
         match error {
+            FrameError::Io(error) if is_closed_door(&error) => Self::Finishing,
             FrameError::Io(_) | FrameError::Ended => Self::Lost,
             FrameError::TooLong(_) | FrameError::Malformed(_) => Self::Malformed(error.to_string()),
         }
     }
 }
 
-pub(super) type GuestStream = Framed<PipeStream>;
+pub(super) type GuestStream = Framed<MachineStream>;
 
 impl Machine {
     /// Speaks over an authenticated link.
     pub fn over(link: Link) -> Self {
-        Self { link }
+        Self { link, closed: None }
+    }
+
+    /// Returns a view for clients. Once `closed` is cancelled, it changes nothing and acknowledges nothing any more: calls that
+    /// are under way and later ones fail with [`MachineError::Finishing`]. Calls that only read go on.
+    #[must_use]
+    pub fn behind_doors(&self, closed: CancellationToken) -> Self {
+        Self { link: self.link.clone(), closed: Some(closed) }
+    }
+
+    /// True if this view changes nothing any more, because the job is finishing.
+    pub fn is_finishing(&self) -> bool {
+        self.closed.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
     /// Returns the link itself, to wait for its end or to close it.
@@ -116,7 +137,16 @@ impl Machine {
     }
 
     pub(super) async fn request(&self, request: &Request) -> Result<GuestStream, MachineError> {
-        let mut stream = Framed::new(self.link.open().await?, FRAME_LIMITS);
+        let closed = self.closed.as_ref().filter(|_| !only_reads(request));
+        if closed.is_some_and(CancellationToken::is_cancelled) {
+            return Err(MachineError::Finishing);
+        }
+        let stream = self.link.open().await?;
+        let stream = match closed {
+            Some(closed) => MachineStream::behind(stream, closed),
+            None => MachineStream::open(stream),
+        };
+        let mut stream = Framed::new(stream, FRAME_LIMITS);
         stream.send_message(request).await?;
         Ok(stream)
     }

@@ -7,6 +7,7 @@ use sandyard_pipe::{Frame, Framed, PipeStream};
 use sandyard_protocol::{Ack, GuestRequest, OutputChunk, Resume, SequencedEvent};
 
 use super::calls::{FRAME_LIMITS, GuestStream, Machine, MachineError};
+use super::doors::MachineStream;
 
 /// Longest wait for the purpose of a stream, which a guest names at once after opening it.
 const ASK_DEADLINE: Duration = Duration::from_secs(5);
@@ -25,24 +26,30 @@ impl Machine {
     /// Returns the next stream that the guest opens, with its purpose.
     pub async fn next_asked(&self) -> Result<OpenedByGuest, MachineError> {
         let stream = self.link.accept().await.ok_or(MachineError::Lost)?;
-        let mut stream = Framed::new(stream, FRAME_LIMITS);
+        let mut stream = Framed::new(MachineStream::open(stream), FRAME_LIMITS);
         let named = tokio::time::timeout(ASK_DEADLINE, stream.receive_message());
         match named.await.map_err(|_| MachineError::Deadline)?? {
             GuestRequest::Events => Ok(OpenedByGuest::Events(GuestEventStream { stream })),
             GuestRequest::Egress => {
-                let (stream, early) = stream.into_inner();
+                let (stream, early) = into_bytes(stream);
                 Ok(OpenedByGuest::Egress { stream, early })
             }
             GuestRequest::Model => {
-                let (stream, early) = stream.into_inner();
+                let (stream, early) = into_bytes(stream);
                 Ok(OpenedByGuest::Model { stream, early })
             }
             GuestRequest::Desk => {
-                let (stream, early) = stream.into_inner();
+                let (stream, early) = into_bytes(stream);
                 Ok(OpenedByGuest::Desk { stream, early })
             }
         }
     }
+}
+
+/// Returns a stream of the guest's without its frames, and the bytes that were read already.
+fn into_bytes(stream: GuestStream) -> (PipeStream, Bytes) {
+    let (stream, early) = stream.into_inner();
+    (stream.into_pipe(), early)
 }
 
 /// A stream that the guest opened.

@@ -7,6 +7,7 @@
 mod calls;
 mod changes;
 mod desktop;
+mod doors;
 mod events;
 mod export;
 mod files;
@@ -16,6 +17,7 @@ mod processes;
 
 pub use calls::{FRAME_LIMITS, Machine, MachineError};
 pub use desktop::GuiAnswers;
+pub use doors::MachineStream;
 pub use events::{FromGuest, GuestEventStream, OpenedByGuest};
 pub use export::{Export, ExportEntry};
 pub use files::{FileContent, FileWriter};

@@ -4,11 +4,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
-use sandyard_pipe::PipeStream;
 use sandyard_protocol::{Reply, Request};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::calls::{GuestStream, Machine, MachineError, unexpected};
+use super::doors::MachineStream;
 
 /// Most bytes of an `Authorization` header. A scheme and a token of 32 bytes in hexadecimal are far shorter.
 const AUTHORIZATION_BYTES: usize = 256;
@@ -33,7 +33,7 @@ impl Machine {
 #[derive(Debug)]
 pub struct PortStream {
     early: Bytes,
-    stream: PipeStream,
+    stream: MachineStream,
     authorization: Option<String>,
 }
 

@@ -1,13 +1,14 @@
 //! Processes in a machine: start, follow, write to, signal.
 
 use bytes::Bytes;
-use sandyard_pipe::{Frame, FrameReceiver, FrameSender, PipeStream};
+use sandyard_pipe::{Frame, FrameReceiver, FrameSender};
 use sandyard_protocol::{
     Exit, OutputChunk, OutputOffsets, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, Reply, Request,
     StartProcess, TerminalSize, limits,
 };
 
 use super::calls::{GuestStream, Machine, MachineError, unexpected};
+use super::doors::MachineStream;
 
 impl Machine {
     /// Starts a process and follows it from its first byte.
@@ -57,13 +58,13 @@ pub struct ProcessStream {
 #[derive(Debug)]
 pub struct ProcessReader {
     info: ProcessInfo,
-    receiver: FrameReceiver<PipeStream>,
+    receiver: FrameReceiver<MachineStream>,
 }
 
 /// The writing side of a follower, for a task of its own.
 #[derive(Debug)]
 pub struct ProcessControl {
-    sender: FrameSender<PipeStream>,
+    sender: FrameSender<MachineStream>,
 }
 
 /// Item of a process stream.

@@ -48,6 +48,13 @@ impl AppError {
             .hint("GET /jobs lists the jobs that are kept")
     }
 
+    /// The job's workspace is being saved, so nothing may change it.
+    pub fn finishing() -> Self {
+        Self::new(ErrorCode::Finishing, "the job is finishing, and its workspace is being saved")
+            .hint("the change may be missing in the result; a sandbox that was scheduled with `keep` opens again afterwards")
+            .retry_after(1)
+    }
+
     /// The caller may not do this.
     pub fn missing_scope() -> Self {
         Self::new(ErrorCode::PermissionDenied, "this key does not allow that")

@@ -28,7 +28,8 @@ use std::sync::Arc;
 pub use crate::drivers::{ImageFlavour, ImageState, Images};
 pub use crate::job::{
     FailureCode, Floor, GitSource, InputFile, IsolationStatus, JobFailure, JobFilter, JobKind, JobState,
-    JobStatus, KnownStatus, NewJob, OnSilence, RequestedLimits, SandboxState, TaskOptions,
+    JobStatus, JobWait, KnownStatus, NewJob, OnSilence, RequestedLimits, RoomShortage, SandboxState,
+    TaskOptions,
 };
 pub use access::JobAccess;
 pub use audit::{Audit, YardStart};

@@ -23,12 +23,12 @@ use crate::gateways::model::Models;
 use crate::job::{self, RandomError};
 use crate::key_file::KeyFileError;
 use crate::lifecycle::{ClaimedJob, Reconciler, remove_strays};
-use crate::store::{self, AuditSigner, OpenStoreError, StoreConfig, StoreError};
+use crate::store::{self, AuditSigner, OpenStoreError, StoreConfig, StoreError, YardLock};
 use crate::yard::Admission;
 use crate::yard::AuditRecorder;
 use crate::yard::Metrics;
 use crate::yard::StatusCache;
-use crate::yard::{Machines, YardContext};
+use crate::yard::{Machines, WaitingLine, YardContext};
 
 /// Jobs that were claimed as they were stored and wait for the loop. A scheduler waits when there are more.
 const CLAIM_QUEUE_JOBS: usize = 256;
@@ -101,12 +101,14 @@ impl Yard {
         let data = config.data.clone();
         let prepare = |source| StartYardError::Prepare { path: data.clone(), source };
         disk::make_data_folder(&data).map_err(prepare)?;
+        // First: a server that finds the yard taken must leave it as it is, and two that start at once must not both make a key.
+        let lock = YardLock::take(&data).map_err(not_opened)?;
         let signer = Arc::new(SigningKey::load_or_create(&data.join("audit.key"))?);
         let audit_key = signer.public();
         let clock = Clock::default();
-        let store = store::open(&StoreConfig::in_folder(&data), AuditSigner::new(signer), clock);
+        let store = store::open(&StoreConfig::in_folder(&data), lock, AuditSigner::new(signer), clock);
         let store = store.map_err(not_opened)?;
-        // After the store, which holds the yard's lock: opening empties the scratch folder, which another server might use.
+        // With the yard's lock: opening empties the scratch folder, which another server might use.
         let scratch = Scratch::open(&data).map_err(prepare)?;
         let blobs = Arc::new(FolderBlobs::open(&data, scratch.clone()).map_err(prepare)?);
         let workspaces = WorkspaceFolders::new(&data);
@@ -115,6 +117,7 @@ impl Yard {
         let drivers = Drivers::new(drivers, config.floors.clone(), &wake);
         let context = Arc::new(YardContext {
             admission: Admission::new(config.admission.clone(), &data, Arc::clone(&wake)),
+            line: WaitingLine::new(config.admission.patience),
             models: Models::new(&config.models)?,
             config,
             recorder: AuditRecorder::new(Arc::clone(&store), Arc::clone(&ended), machines.clone()),
@@ -135,20 +138,20 @@ impl Yard {
         });
         // Before the loop starts: nothing is being made yet, so a sandbox without a row is a stray.
         remove_strays(&context).await.map_err(|error: StoreError| StartYardError::Left(Box::new(error)))?;
-        Ok(Self::work(context))
+        Self::work(context).map_err(prepare)
     }
 
-    fn work(context: Arc<YardContext>) -> Self {
+    fn work(context: Arc<YardContext>) -> std::io::Result<Self> {
         let (claimed, receiver) = mpsc::channel(CLAIM_QUEUE_JOBS);
         let stop = CancellationToken::new();
-        let task = tokio::spawn(Reconciler::new(Arc::clone(&context), receiver).run(stop.clone()));
+        let task = tokio::spawn(Reconciler::new(Arc::clone(&context), receiver)?.run(stop.clone()));
         let running = YardTask { claimed, stop, task: Mutex::new(Some(task)) };
-        Self {
+        Ok(Self {
             context,
             tickets: Arc::new(Tickets::default()),
             owners: Arc::new(OwnerCache::default()),
             running: Arc::new(running),
-        }
+        })
     }
 
     /// Stops claiming, releases all jobs and returns when no task is left. Jobs go on in their sandboxes.
@@ -173,5 +176,41 @@ impl Yard {
     /// Returns when the yard can't go on, with the reason: the state on disk is unknown and the process should end.
     pub async fn broken(&self) -> String {
         self.context.store.broken().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::app::{ImageFlavour, ImageState};
+
+    struct NoImages;
+
+    #[async_trait]
+    impl Images for NoImages {
+        fn state(&self, _: ImageFlavour) -> ImageState {
+            ImageState::Missing { detail: "none".to_owned(), hint: String::new() }
+        }
+
+        async fn changed(&self) {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_finds_the_yard_taken_makes_nothing_in_it() {
+        let data = tempfile::tempdir().unwrap();
+        let held = YardLock::take(data.path()).unwrap();
+        let config = ServerConfig::new(data.path().to_owned(), 1024);
+        let second = Yard::start(config.clone(), Vec::new(), Arc::new(NoImages)).await;
+        assert!(matches!(second, Err(StartYardError::Held { .. })));
+        let names: Vec<_> =
+            std::fs::read_dir(data.path()).unwrap().flatten().map(|file| file.file_name()).collect();
+        assert_eq!(names, ["lock"]);
+        drop(held);
+        assert!(Yard::start(config, Vec::new(), Arc::new(NoImages)).await.is_ok());
+        assert!(data.path().join("audit.key").exists());
     }
 }

@@ -24,7 +24,7 @@ use crate::job::{self, JobId};
 use crate::job::{JobRow, TaskRow};
 use crate::store::{InsertJob, Inserted, StoredKey, StoredRequest};
 use crate::yard;
-use crate::yard::Permit;
+use crate::yard::{Permit, SandboxRoom};
 
 /// Seconds that a question waits for an answer by default: a day.
 const ASK_TIMEOUT_S: u64 = 24 * 3600;
@@ -125,8 +125,8 @@ impl Yard {
         // Jobs in the queue come first. The claim is part of the insert, so a job that starts at once needs one commit.
         let nobody_waits = self.context.store.counts()[0] == 0;
         let admitted = choice.filter(|_| nobody_waits).and_then(|choice| {
-            let memory_mib = self.context.memory_mib(choice.driver.as_ref(), limits);
-            self.context.admission.admit(memory_mib).map(|permit| (permit, choice))
+            let room = self.context.room(choice.driver.as_ref(), limits);
+            self.context.admission.admit(room).ok().map(|permit| (permit, choice))
         });
         let (permit, choice) = admitted.unzip();
         let claim = choice
@@ -192,7 +192,7 @@ impl Yard {
             memory_mib: within(
                 "memory_mib",
                 memory_mib.unwrap_or(given.machine.memory_mib.min(memory)),
-                16,
+                SandboxRoom::SMALLEST.memory_mib,
                 memory,
             )?,
             disk_mib: within(

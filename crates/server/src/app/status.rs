@@ -8,12 +8,13 @@ use sandyard_protocol::OutputStream;
 use super::access::{owner_of, require};
 use super::model::JobPage;
 use super::{AppError, ErrorCode, JobAccess, Yard};
-use super::{IsolationStatus, JobFilter, JobStatus, KnownStatus};
+use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus};
 use crate::auth::{AccessScope, Caller, may};
 use crate::gateways::model::Money;
 use crate::job::JobId;
 use crate::job::JobRow;
 use crate::output;
+use crate::yard::YardContext;
 
 /// Content of a status: with or without the tails of the output, which cost a second lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +115,8 @@ impl Yard {
             stdout_tail = output::tail(store, blobs, &row, OutputStream::Stdout).await?;
             stderr_tail = output::tail(store, blobs, &row, OutputStream::Stderr).await?;
         }
+        let waiting_for = self.waiting_for(&row);
+        let sandbox_until_ms = self.context.kept_until_ms(&row);
         let audit = crate::job::audit_head(&row);
         let task = row.task.unwrap_or_default();
         let age_ms = i64::try_from(self.context.config.retention.age.as_millis()).unwrap_or(i64::MAX);
@@ -138,6 +141,8 @@ impl Yard {
             state: row.state,
             sandbox: row.sandbox,
             reason: row.reason,
+            waiting_for,
+            sandbox_until_ms,
             created_at_ms: row.created_ms,
             started_at_ms: row.started_ms,
             finished_at_ms: row.finished_ms,
@@ -154,5 +159,15 @@ impl Yard {
             audit,
             revision: row.revision,
         })
+    }
+
+    /// What a queued job waits for: as the loop found in its last round, or else as the host is now.
+    fn waiting_for(&self, row: &JobRow) -> Option<JobWait> {
+        if row.state != JobState::Queued {
+            return None;
+        }
+        let short = || self.context.admission.shortage(YardContext::least_room(&row.limits.machine));
+        let found = self.context.line.wait_of(&row.id).or_else(|| short().map(JobWait::Room));
+        Some(found.unwrap_or(JobWait::Turn(None)))
     }
 }

@@ -68,7 +68,7 @@ pub(crate) async fn serve(
                     });
                 },
                 // The owner takes the event stream before this loop runs; another one is dropped, as is a malformed stream.
-                Ok(OpenedByGuest::Events(_)) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_)) => {}
+                Ok(OpenedByGuest::Events(_)) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_) | MachineError::Finishing) => {}
                 Err(MachineError::Lost) => return,
                 }
             }

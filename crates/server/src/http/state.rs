@@ -15,7 +15,7 @@ use super::resources::archive;
 use super::response::failure::HttpFailure;
 use super::serve::{HttpCounters, ServeLimits};
 use super::{HttpConfig, openapi};
-use crate::app::{JobAccess, SandboxState, WithOutput, Yard};
+use crate::app::{AppError, JobAccess, JobState, SandboxState, WithOutput, Yard};
 use crate::auth::AccessRules;
 
 /// Keeper dials again within a second of losing its link; a busy machine may take a few.
@@ -65,6 +65,10 @@ impl HttpState {
                 Err(refusal) => refusal,
             };
             let status = self.yard().status(job, WithOutput::Without).await?;
+            // After a restart the owner exports over a link that tools never get.
+            if status.state == JobState::Finishing {
+                return Err(AppError::finishing().into());
+            }
             if status.sandbox != SandboxState::Live || Instant::now() >= deadline {
                 return Err(refusal.into());
             }

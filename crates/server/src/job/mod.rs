@@ -17,6 +17,7 @@ mod sandbox_row;
 pub(crate) mod state;
 mod status;
 mod task_row;
+mod waiting;
 
 pub(crate) use audit_row::{AuditRow, NotedEntries, NotedEntry};
 pub(crate) use change::{Change, ChunkRow, EventRow, Purpose};
@@ -32,3 +33,4 @@ pub use sandyard_api::{FailureCode, JobFailure};
 pub use state::{JobState, SandboxState};
 pub use status::{IsolationStatus, JobStatus, KnownStatus};
 pub(crate) use task_row::{OpenQuestion, OpenStep, SpentRow, TaskRow};
+pub use waiting::{JobWait, RoomShortage};

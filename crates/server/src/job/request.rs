@@ -93,6 +93,14 @@ pub enum Floor {
 }
 
 impl Floor {
+    /// Returns the floor of that name: `any`, a level, or else the name of a driver.
+    pub fn parse(name: &str) -> Self {
+        match name {
+            "any" => Self::Any,
+            name => IsolationLevel::parse(name).map_or_else(|| Self::Driver(name.to_owned()), Self::Level),
+        }
+    }
+
     /// Returns the floor as the client wrote it.
     pub fn as_text(&self) -> String {
         match self {

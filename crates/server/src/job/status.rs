@@ -11,6 +11,7 @@ use sandyard_api::JobFailure;
 use super::id::JobId;
 use super::request::JobKind;
 use super::state::{JobState, SandboxState};
+use super::waiting::JobWait;
 use crate::audit::AuditHead;
 
 /// The status of a job.
@@ -28,6 +29,8 @@ pub struct JobStatus {
     pub sandbox: SandboxState,
     /// The reason for the state, in words.
     pub reason: Option<String>,
+    /// What the job waits for; only while it is queued.
+    pub waiting_for: Option<JobWait>,
     /// Isolation that was requested, and isolation that the job got.
     pub isolation: IsolationStatus,
     /// Milliseconds since the epoch, as all times here.
@@ -36,6 +39,8 @@ pub struct JobStatus {
     pub started_at_ms: Option<i64>,
     /// Time of its terminal state.
     pub finished_at_ms: Option<i64>,
+    /// Time until which the sandbox of an ended job is kept, if nobody ends it earlier.
+    pub sandbox_until_ms: Option<i64>,
     /// Time at which retention will remove it; set once it has ended.
     pub expires_at_ms: Option<i64>,
     /// Exit code of the job's process.

@@ -7,7 +7,6 @@ use sandyard_protocol::ErrorChain;
 use super::linking;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use crate::blobs::BlobScope;
-use crate::job::SandboxState;
 use crate::job::{Change, JobRow};
 use crate::output;
 use crate::store::StoreError;
@@ -19,11 +18,11 @@ impl JobOwner {
     /// Closes an ended job: holds its machine if it is kept, then removes machine and disk.
     pub(super) async fn close(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         self.context.config.fail_points.reach("closing").await;
-        // The log is consolidated before the machine is held: a kept machine may stay for a day.
-        if row.keep && row.sandbox == SandboxState::Live {
+        // The log is consolidated before the machine is held: a kept machine may stay for hours.
+        if let Some(until_ms) = self.context.kept_until_ms(&row) {
             self.consolidate(&row).await;
-            self.hold(&row).await?;
-            // `hold` returns when the job is deleted or its machine is dead. Only the row says which.
+            self.hold(&row, until_ms).await?;
+            // `hold` returns when the job is deleted or its machine is not kept any more. Only the row says which.
             if let Some(fresh) = self.context.store.any_job(&row.id).await?.filter(|row| row.delete_requested)
             {
                 return on(fresh);
@@ -44,19 +43,25 @@ impl JobOwner {
         if row.delete_requested { on(row) } else { Ok(NextStep::Done) }
     }
 
-    /// Lets tools reach a kept machine until the machine dies or the job is deleted.
-    async fn hold(&mut self, row: &JobRow) -> Result<(), StoreError> {
+    /// Lets tools reach a kept machine until its time is over, the machine dies, or the job is cancelled or deleted.
+    async fn hold(&mut self, row: &JobRow, until_ms: i64) -> Result<(), StoreError> {
         let (Some(driver), Some(sandbox)) = (self.context.driver(row), row.sandbox_id.clone()) else {
             return Ok(());
         };
+        self.permit.count_as_kept();
         let context = std::sync::Arc::clone(&self.context);
+        let left_ms = until_ms.saturating_sub(context.clock.unix_ms());
+        let deadline = tokio::time::sleep(Duration::from_millis(u64::try_from(left_ms).unwrap_or(0)));
+        tokio::pin!(deadline);
         loop {
             if self.linked.is_none() {
-                // A deletion must not wait for a machine that does not answer. Cancelling the link loses nothing: the sandbox
-                // is stopped next. `deleted` reads the row first, so a request made before this line is seen.
+                // Neither a request nor the deadline must wait for a machine that does not answer. Cancelling the link loses
+                // nothing: the sandbox is stopped next. `let_go_of` reads the row first, so a request made before this line is
+                // seen.
                 let linked = tokio::select! {
                     linked = linking::link(&context, driver.as_ref(), row, &sandbox, RELINK_TIMEOUT) => linked,
-                    deleted = context.deleted(row) => return deleted.map(|_| ()),
+                    requested = context.let_go_of(row) => return requested.map(|_| ()),
+                    () = &mut deadline => return Ok(()),
                 };
                 match linked {
                     Ok(machine) => {
@@ -67,12 +72,13 @@ impl JobOwner {
                 }
             }
             let Some(machine) = self.publish(row) else { continue };
-            // The machine's death and the deletion end the hold; a lost link only has to be made again. All three only wait for a
-            // level, so cancelling them loses nothing.
+            // The machine's death, a request and the deadline end the hold; a lost link only has to be made again. All of them
+            // only wait for a level, so cancelling them loses nothing.
             tokio::select! {
                 () = machine.link().closed() => self.linked = None,
                 () = driver.wait_dead(&sandbox) => return Ok(()),
-                deleted = context.deleted(row) => return deleted.map(|_| ()),
+                requested = context.let_go_of(row) => return requested.map(|_| ()),
+                () = &mut deadline => return Ok(()),
             }
         }
     }

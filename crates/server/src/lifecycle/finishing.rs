@@ -39,6 +39,10 @@ struct ExportedArtifact {
 
 impl JobOwner {
     pub(super) async fn finish(&mut self, mut row: JobRow) -> Result<NextStep, StoreError> {
+        // Before anything of the workspace is read: a write that is acknowledged later would be missing in the result.
+        if let Some(reachable) = self.linked.as_ref().and_then(|linked| linked.reachable.as_ref()) {
+            reachable.close_doors();
+        }
         self.context.config.fail_points.reach("finishing").await;
         let (context, before) = (Arc::clone(&self.context), row.clone());
         // A deletion does not wait for the export: its result would be thrown away. Cancelling the export loses nothing: a
@@ -89,7 +93,12 @@ impl JobOwner {
         }
         // One commit: a terminal state is never visible without its artifact.
         changes.push(Change::Move { to: outcome, reason });
-        on(self.context.commit(&row, changes).await?)
+        let row = self.context.commit(&row, changes).await?;
+        // The view with closed doors goes. `closing` opens another one for a machine that is kept.
+        if let Some(linked) = &mut self.linked {
+            linked.reachable = None;
+        }
+        on(row)
     }
 
     /// Stores the artifact. The inner error says why there is none; only the store's own failures are tried again.

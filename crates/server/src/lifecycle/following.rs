@@ -41,10 +41,10 @@ impl JobOwner {
             let outcome = JobOutcome::driver_gone(&row);
             return on(self.end(&row, outcome).await?);
         };
-        // Asked once: the answer is only counted. A machine whose liveness is unknown may link all the same, and waiting here
-        // would keep the job from its link, its cancellation and its time limit.
+        // Asked once and only about this sandbox: the answer is only counted. A machine whose liveness is unknown may link all
+        // the same, and waiting here would keep the job from its link, its cancellation and its time limit.
         let adopted = std::mem::take(&mut self.adopted);
-        if adopted && matches!(driver.liveness(&sandbox).await, Ok(Liveness::Alive)) {
+        if adopted && matches!(driver.find(&sandbox).await, Ok(Some(Liveness::Alive))) {
             yard::count(&self.context.metrics.sandboxes_adopted);
         }
         let cap = self.context.config.output.stream_bytes;

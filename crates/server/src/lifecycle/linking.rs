@@ -12,8 +12,8 @@ use crate::job::JobRow;
 use crate::yard;
 use crate::yard::YardContext;
 
-/// Delay before sandboxes that could not be listed are listed again.
-const LIST_RETRY_DELAY: Duration = Duration::from_millis(500);
+/// Delay before a sandbox that could not be found or judged is looked for again.
+const FIND_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// Why a sandbox has no link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,19 +102,18 @@ pub(super) enum FoundAlive {
 /// dead would cost its job.
 pub(super) async fn find(driver: &dyn Driver, sandbox: &SandboxId) -> Option<FoundAlive> {
     loop {
-        match driver.list().await {
-            Ok(found) => match found.iter().find(|found| found.id == *sandbox)?.liveness {
-                Liveness::Alive => return Some(FoundAlive::Yes),
-                Liveness::Dead => return Some(FoundAlive::No),
-                Liveness::Unknown => {
-                    tracing::warn!(%sandbox, "nobody can tell whether it lives, asking again")
-                }
-            },
+        match driver.find(sandbox).await {
+            Ok(None) => return None,
+            Ok(Some(Liveness::Alive)) => return Some(FoundAlive::Yes),
+            Ok(Some(Liveness::Dead)) => return Some(FoundAlive::No),
+            Ok(Some(Liveness::Unknown)) => {
+                tracing::warn!(%sandbox, "nobody can tell whether it lives, asking again")
+            }
             Err(error) => {
-                tracing::warn!(error = %ErrorChain(&error), "the sandboxes could not be listed, trying again");
+                tracing::warn!(%sandbox, error = %ErrorChain(&error), "it could not be looked for, trying again");
             }
         }
-        tokio::time::sleep(LIST_RETRY_DELAY).await;
+        tokio::time::sleep(FIND_RETRY_DELAY).await;
     }
 }
 

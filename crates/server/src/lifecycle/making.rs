@@ -19,8 +19,6 @@ use crate::yard::YardContext;
 
 /// Lifetime of a machine beyond its job's time: for the start, the end and the export.
 const LIFETIME_MARGIN_S: u64 = 600;
-/// Lifetime of a kept machine beyond that.
-const KEPT_MARGIN_S: u64 = 24 * 3600;
 
 /// Returns the specification of the job's sandbox; waits for the image.
 pub(super) async fn spec(
@@ -46,7 +44,7 @@ pub(super) async fn spec(
         limits: row.limits.machine,
         lifetime_s: row.limits.timeout_s
             + LIFETIME_MARGIN_S
-            + if row.keep { KEPT_MARGIN_S } else { 0 }
+            + if row.keep { context.config.keep.as_secs() } else { 0 }
             // A task's clocks stand while it waits for a person, but the driver's lifetime runs on.
             + if row.task.is_some() { LONGEST_WAITS_S } else { 0 },
         secret: stored.secret,

@@ -1,4 +1,5 @@
-//! Makes the world match the rows: one loop that claims, holds leases and cleans, and one task for each job it owns.
+//! Makes the world match the rows: one loop that claims and cleans, one task for each job it owns, and a thread that holds the
+//! leases of all of them.
 //!
 //! Every task is owned by the loop, which can end it at any await; the next owner continues from the row. A lease can run out
 //! here, for example while the process is suspended. The loop then drops the job's task and claims the job anew with a higher
@@ -10,6 +11,7 @@ mod egress_log;
 mod finishing;
 mod following;
 mod guest_scripts;
+mod leases;
 mod linking;
 mod making;
 mod outcome;
@@ -17,6 +19,7 @@ mod owner;
 mod patch;
 mod preparing;
 mod question_timeout;
+mod queueing;
 mod restarting;
 mod retention;
 mod session;
@@ -25,30 +28,23 @@ mod task_gateways;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use sandyard_protocol::ErrorChain;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use self::outcome::JobOutcome;
+use self::leases::{LeaseRenewal, RenewedLeases};
 use self::owner::{ClaimOrigin, JobOwner};
-use crate::drivers::{DriverChoice, NoDriver, Outlook};
-use crate::job::FailureCode;
-use crate::job::Floor;
-use crate::job::JobId;
-use crate::job::SandboxState;
-use crate::job::{Change, JobRow};
-use crate::store::StoreError;
+use crate::drivers::Outlook;
+use crate::job::{Floor, JobId, JobRow};
 use crate::yard;
 use crate::yard::Permit;
 use crate::yard::YardContext;
 
 pub(crate) use adopting::remove_strays;
-
-/// Queued jobs read in one go when room is there.
-const CLAIM_PAGE: usize = 32;
 
 /// A job that was claimed as it was stored, with its room.
 pub(crate) type ClaimedJob = (Box<JobRow>, Permit);
@@ -59,36 +55,42 @@ pub(crate) struct Reconciler {
     claimed: mpsc::Receiver<ClaimedJob>,
     tasks: JoinSet<(JobId, u64)>,
     owned: HashMap<JobId, OwnedJob>,
+    leases: LeaseRenewal,
     drivers_tried: bool,
 }
 
 struct OwnedJob {
     epoch: u64,
     task: AbortHandle,
+    /// When the loop got the job. A renewal that was asked for earlier does not know it.
+    since: Instant,
 }
 
 impl Reconciler {
-    pub(crate) fn new(context: Arc<YardContext>, claimed: mpsc::Receiver<ClaimedJob>) -> Self {
-        Self { context, claimed, tasks: JoinSet::new(), owned: HashMap::new(), drivers_tried: false }
+    /// Prepares the loop and begins to renew leases. Fails if the host has no thread for that.
+    pub(crate) fn new(
+        context: Arc<YardContext>,
+        claimed: mpsc::Receiver<ClaimedJob>,
+    ) -> std::io::Result<Self> {
+        let leases = LeaseRenewal::start(&context)?;
+        let (tasks, owned) = (JoinSet::new(), HashMap::new());
+        Ok(Self { context, claimed, tasks, owned, leases, drivers_tried: false })
     }
 
     /// Works until `stop` is cancelled, then lets go of every job. Dropping the future instead is a crash.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        let config = self.context.config.clone();
-        let mut heartbeat = tokio::time::interval(config.lease.heartbeat);
+        let pause = self.context.config.retention.interval;
+        let mut cleaning = tokio::time::interval_at(tokio::time::Instant::now() + pause, pause);
         // `Delay`: after a suspend one tick is enough; a burst of them would only repeat the same work.
-        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut cleaning =
-            tokio::time::interval_at(Instant::now() + config.retention.interval, config.retention.interval);
         cleaning.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let wake = Arc::clone(&self.context);
         loop {
-            // The heartbeat must not starve, or every lease of this server runs out. A branch runs to its end before the next
-            // is picked, so no branch may wait for a sandbox: that is the work of the tasks. Cancelling the waits loses
-            // nothing: queue, ticks, notices and ended tasks are kept by their sources until they are taken.
+            // A branch runs to its end before the next is picked, so no branch may wait for a sandbox: that is the work of the
+            // tasks. Cancelling the waits loses nothing: queue, ticks, notices, renewals and ended tasks are kept by their
+            // sources until they are taken.
             tokio::select! {
                 () = stop.cancelled() => break,
-                _ = heartbeat.tick() => self.beat().await,
+                renewed = self.leases.next() => self.beat(&renewed).await,
                 Some((row, permit)) = self.claimed.recv() => self.spawn(*row, permit, ClaimOrigin::Queue),
                 Some(ended) = self.tasks.join_next() => self.ended(ended.ok()),
                 () = wake.wake.notified() => {
@@ -107,22 +109,12 @@ impl Reconciler {
         self.let_go().await;
     }
 
-    /// Renews the leases of this server, lets go of jobs that it has lost, and takes jobs that nobody owns.
-    async fn beat(&mut self) {
-        let kept = match self.context.store.renew(&self.context.owner, self.context.ttl_ms()).await {
-            Ok(kept) => kept,
-            // Tasks go on: until the leases run out nobody else can take the jobs, and afterwards the store refuses their writes.
-            Err(error) => {
-                return tracing::warn!(error = %ErrorChain(&error), "the leases could not be renewed");
-            }
+    /// Lets go of jobs that this server has lost, and takes jobs that nobody owns.
+    async fn beat(&mut self, renewed: &RenewedLeases) {
+        let is_lost = |(job, owned): &(&JobId, &OwnedJob)| {
+            owned.since < renewed.asked_at && renewed.epochs.get(*job) != Some(&owned.epoch)
         };
-        let kept: HashMap<&JobId, u64> = kept.iter().map(|fence| (&fence.job, fence.epoch)).collect();
-        let lost: Vec<JobId> = self
-            .owned
-            .iter()
-            .filter(|(job, owned)| kept.get(job) != Some(&owned.epoch))
-            .map(|(job, _)| job.clone())
-            .collect();
+        let lost: Vec<JobId> = self.owned.iter().filter(is_lost).map(|(job, _)| job.clone()).collect();
         // Lost jobs are dropped before orphans are taken: the same job may be taken back, and its old task must not write
         // beside the new one.
         for job in lost {
@@ -157,11 +149,12 @@ impl Reconciler {
             Ok(rows) => {
                 for row in rows {
                     let machine = &row.limits.machine;
-                    let memory_mib = self.context.driver(&row).map_or(machine.memory_mib, |driver| {
-                        self.context.memory_mib(driver.as_ref(), machine)
-                    });
+                    let room = match self.context.driver(&row) {
+                        Some(driver) => self.context.room(driver.as_ref(), machine),
+                        None => YardContext::least_room(machine),
+                    };
                     // Adopted without asking for room: the machine runs already, so refusing it would not free anything.
-                    let permit = self.context.admission.adopt(memory_mib);
+                    let permit = self.context.admission.adopt(room);
                     tracing::info!(job = %row.id, state = row.state.as_str(), epoch = row.epoch, "took over a job");
                     self.spawn(row, permit, ClaimOrigin::Orphan);
                 }
@@ -179,73 +172,6 @@ impl Reconciler {
         }
     }
 
-    /// Starts queued jobs, oldest first, while there is room. The first job that does not fit ends the round, so that small jobs
-    /// can't starve a large one.
-    async fn claim(&mut self) {
-        if let Err(error) = self.claim_some().await {
-            tracing::warn!(error = %ErrorChain(&error), "queued jobs could not be claimed");
-        }
-    }
-
-    async fn claim_some(&mut self) -> Result<(), StoreError> {
-        let mut seen = 0;
-        loop {
-            let queued = self.context.store.queued(seen, CLAIM_PAGE).await?;
-            let Some(last) = queued.last() else { return Ok(()) };
-            seen = last.number;
-            for row in queued {
-                if !self.context.admission.has_room(row.limits.machine.memory_mib) {
-                    return Ok(());
-                }
-                let Some(choice) = self.choose(&row).await? else { continue };
-                let memory_mib = self.context.memory_mib(choice.driver.as_ref(), &row.limits.machine);
-                // Room is taken before the claim. The other way round, a claimed job could find the host full and would have to
-                // be put back.
-                let Some(permit) = self.context.admission.admit(memory_mib) else { return Ok(()) };
-                let claim = self.context.claim(&row, choice.driver.as_ref(), choice.reason)?;
-                // `None`: the job was cancelled or claimed since the page was read. The permit is given back when it is dropped.
-                if let Some(row) = self.context.store.claim_queued(&row.id, claim).await? {
-                    self.spawn(row, permit, ClaimOrigin::Queue);
-                }
-            }
-        }
-    }
-
-    /// Returns the driver for a queued job, without waiting for one to be tried. A job whose driver has gone since it was
-    /// accepted stays in the queue for a while, in case the driver comes back, and fails then.
-    async fn choose(&mut self, row: &JobRow) -> Result<Option<DriverChoice>, StoreError> {
-        let request =
-            self.context.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
-        match self.context.drivers.outlook(&request.job.isolation) {
-            Outlook::Chosen(choice) => return Ok(Some(choice)),
-            Outlook::Trying(driver) => {
-                tracing::debug!(job = %row.id, driver, "waits for a driver to be tried")
-            }
-            Outlook::Nothing(error, missing_for) if missing_for < self.context.config.driver_patience => {
-                tracing::warn!(job = %row.id, %error, "a queued job has to wait");
-            }
-            Outlook::Nothing(error, _) => self.refuse(row, &error).await?,
-        }
-        Ok(None)
-    }
-
-    /// Ends a queued job that no driver can run.
-    async fn refuse(&mut self, row: &JobRow, error: &NoDriver) -> Result<(), StoreError> {
-        let hint = error.fix.as_deref().unwrap_or("run `sandyard doctor`");
-        let outcome = JobOutcome::failed(FailureCode::NoDriver, error.to_string(), Some(hint));
-        let changes = vec![
-            Change::Ended { outcome: outcome.state, exit_code: None, failure: outcome.failure },
-            Change::Sandbox(SandboxState::Gone),
-            Change::Move { to: outcome.state, reason: outcome.reason },
-        ];
-        let claim = self.context.claim_with(changes);
-        if let Some(row) = self.context.store.claim_queued(&row.id, claim).await? {
-            let permit = self.context.admission.adopt(0);
-            self.spawn(row, permit, ClaimOrigin::Queue);
-        }
-        Ok(())
-    }
-
     fn spawn(&mut self, row: JobRow, permit: Permit, origin: ClaimOrigin) {
         if let Some(old) = self.owned.remove(&row.id) {
             // At most one task for each job. The old one has a lower epoch, so a write that it has sent already is refused.
@@ -258,7 +184,7 @@ impl Reconciler {
             task.run(row).await;
             key
         });
-        self.owned.insert(job, OwnedJob { epoch, task: handle });
+        self.owned.insert(job, OwnedJob { epoch, task: handle, since: Instant::now() });
     }
 
     fn ended(&mut self, key: Option<(JobId, u64)>) {

@@ -34,7 +34,7 @@ pub(super) struct JobOwner {
     /// Sandboxes that their driver has stopped. The next commit deletes their rows.
     stopped: Vec<SandboxId>,
     /// The job's share of the host; given back when the owner is dropped.
-    _permit: Permit,
+    pub(super) permit: Permit,
 }
 
 /// A machine with a link.
@@ -88,7 +88,7 @@ impl JobOwner {
             agent: None,
             adopted: origin == ClaimOrigin::Orphan,
             stopped: Vec::new(),
-            _permit: permit,
+            permit,
         }
     }
 
@@ -96,7 +96,7 @@ impl JobOwner {
     pub(super) fn publish(&mut self, row: &JobRow) -> Option<Arc<Machine>> {
         let linked = self.linked.as_mut()?;
         if linked.reachable.is_none() {
-            linked.reachable = Some(self.context.machines.publish(&row.id, Arc::clone(&linked.machine)));
+            linked.reachable = Some(self.context.machines.publish(&row.id, &linked.machine));
         }
         Some(Arc::clone(&linked.machine))
     }

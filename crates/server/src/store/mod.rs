@@ -17,6 +17,7 @@ mod sealing;
 mod signer;
 mod sqlite;
 mod watch;
+mod yard_lock;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub(crate) use rows::{
 };
 pub(crate) use signer::AuditSigner;
 pub(crate) use watch::JobWatch;
+pub(crate) use yard_lock::YardLock;
 
 use crate::audit::{AuditEntry, AuditLine};
 use crate::clock::Clock;
@@ -44,7 +46,7 @@ use crate::job::{
 pub(crate) enum StoreConfig {
     /// A SQLite database in the data directory, for one server.
     Sqlite {
-        /// The data directory, which also holds the store's lock file.
+        /// The data directory.
         data: PathBuf,
     },
 }
@@ -59,11 +61,12 @@ impl StoreConfig {
 /// Opens the store of a yard, and brings an older one up to date.
 pub(crate) fn open(
     config: &StoreConfig,
+    lock: YardLock,
     signer: AuditSigner,
     clock: Clock,
 ) -> Result<Arc<dyn Store>, OpenStoreError> {
     match config {
-        StoreConfig::Sqlite { data } => Ok(Arc::new(sqlite::SqliteStore::open(data, signer, clock)?)),
+        StoreConfig::Sqlite { data } => Ok(Arc::new(sqlite::SqliteStore::open(data, lock, signer, clock)?)),
     }
 }
 

@@ -1,12 +1,15 @@
 //! Admission: bounds the number of sandboxes and their memory by limits, so that the kernel never has to kill the server.
+//!
+//! [`Admission`] counts; the order in which waiting jobs are admitted is decided by `waiting_line`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::config::AdmissionConfig;
+use crate::job::RoomShortage;
 
 /// Decides whether another sandbox may start.
 #[derive(Debug, Clone)]
@@ -25,14 +28,36 @@ struct AdmissionGate {
 #[derive(Debug, Default)]
 struct AdmittedTotal {
     sandboxes: usize,
-    memory_mib: u64,
+    /// Sandboxes that are kept for jobs that have ended.
+    kept: usize,
+    room: SandboxRoom,
+}
+
+/// The part of the host that one sandbox takes, or several together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SandboxRoom {
+    pub(crate) memory_mib: u64,
+}
+
+impl SandboxRoom {
+    /// The room of the smallest sandbox that a request may ask for.
+    pub(crate) const SMALLEST: Self = Self { memory_mib: 16 };
+
+    fn add(&mut self, other: Self) {
+        self.memory_mib += other.memory_mib;
+    }
+
+    fn remove(&mut self, other: Self) {
+        self.memory_mib -= other.memory_mib;
+    }
 }
 
 /// A share of the host for one sandbox; dropping it gives the share back.
 #[derive(Debug)]
 pub(crate) struct Permit {
     gate: Arc<AdmissionGate>,
-    memory_mib: u64,
+    room: SandboxRoom,
+    kept: bool,
 }
 
 impl Admission {
@@ -42,38 +67,50 @@ impl Admission {
         Self { gate: Arc::new(gate) }
     }
 
-    /// Admits a sandbox of that size if the host has room.
-    pub(crate) fn admit(&self, memory_mib: u64) -> Option<Permit> {
-        if !self.has_disk() {
-            return None;
+    /// Admits a sandbox of that size, or reports which resource it lacks.
+    pub(crate) fn admit(&self, room: SandboxRoom) -> Result<Permit, RoomShortage> {
+        let has_disk = self.has_disk();
+        let mut taken = self.taken();
+        match self.lacks(&taken, room, has_disk) {
+            Some(shortage) => Err(shortage),
+            None => Ok(self.take(&mut taken, room)),
         }
-        let mut taken = self.gate.taken.lock();
-        self.fits(&taken, memory_mib).then(|| self.take(&mut taken, memory_mib))
     }
 
-    /// True if [`Self::admit`] would work now. Another sandbox may be admitted in between.
-    pub(crate) fn has_room(&self, memory_mib: u64) -> bool {
-        let taken = self.gate.taken.lock();
-        self.has_disk() && self.fits(&taken, memory_mib)
+    /// Returns the resource for which [`Self::admit`] would refuse a sandbox of that size now.
+    pub(crate) fn shortage(&self, room: SandboxRoom) -> Option<RoomShortage> {
+        let has_disk = self.has_disk();
+        self.lacks(&self.taken(), room, has_disk)
     }
 
-    fn fits(&self, taken: &AdmittedTotal, memory_mib: u64) -> bool {
+    fn lacks(&self, taken: &AdmittedTotal, room: SandboxRoom, has_disk: bool) -> Option<RoomShortage> {
         let config = &self.gate.config;
+        let kept = taken.kept;
+        if !has_disk {
+            return Some(RoomShortage::Disk { headroom_mib: config.disk_headroom_mib });
+        }
+        if taken.sandboxes >= config.concurrency {
+            return Some(RoomShortage::Sandboxes { most: config.concurrency, kept });
+        }
         // By limits, not by use: sandboxes that all use their limit at once must still fit beside the server.
-        taken.sandboxes < config.concurrency
-            && taken.memory_mib + memory_mib + config.reserve_mib <= config.memory_mib
+        let free_mib = config.memory_mib.saturating_sub(config.reserve_mib + taken.room.memory_mib);
+        let needed_mib = room.memory_mib;
+        (needed_mib > free_mib).then_some(RoomShortage::Memory { needed_mib, free_mib, kept })
     }
 
     /// Admits a sandbox that exists already, even beyond the limits.
-    pub(crate) fn adopt(&self, memory_mib: u64) -> Permit {
-        let mut taken = self.gate.taken.lock();
-        self.take(&mut taken, memory_mib)
+    pub(crate) fn adopt(&self, room: SandboxRoom) -> Permit {
+        self.take(&mut self.taken(), room)
     }
 
-    fn take(&self, taken: &mut AdmittedTotal, memory_mib: u64) -> Permit {
+    fn take(&self, taken: &mut AdmittedTotal, room: SandboxRoom) -> Permit {
         taken.sandboxes += 1;
-        taken.memory_mib += memory_mib;
-        Permit { gate: Arc::clone(&self.gate), memory_mib }
+        taken.room.add(room);
+        Permit { gate: Arc::clone(&self.gate), room, kept: false }
+    }
+
+    fn taken(&self) -> MutexGuard<'_, AdmittedTotal> {
+        self.gate.taken.lock()
     }
 
     /// The most memory that one job may ask for.
@@ -91,8 +128,17 @@ impl Admission {
 
     /// Sandboxes and memory in use.
     pub(crate) fn in_use(&self) -> (usize, u64) {
-        let taken = self.gate.taken.lock();
-        (taken.sandboxes, taken.memory_mib)
+        let taken = self.taken();
+        (taken.sandboxes, taken.room.memory_mib)
+    }
+}
+
+impl Permit {
+    /// Counts the sandbox as one that is kept for a job that has ended. Statuses of waiting jobs name the number of these.
+    pub(crate) fn count_as_kept(&mut self) {
+        if !std::mem::replace(&mut self.kept, true) {
+            self.gate.taken.lock().kept += 1;
+        }
     }
 }
 
@@ -100,7 +146,8 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut taken = self.gate.taken.lock();
         taken.sandboxes -= 1;
-        taken.memory_mib -= self.memory_mib;
+        taken.kept -= usize::from(self.kept);
+        taken.room.remove(self.room);
         // Wakes the loop, which claims the next queued job. The permit is kept by `Notify` if the loop is busy.
         self.gate.freed.notify_one();
     }
@@ -111,51 +158,58 @@ mod tests {
     use super::*;
 
     fn admission(concurrency: usize) -> Admission {
-        let config = AdmissionConfig {
-            concurrency,
-            memory_mib: 1000,
-            reserve_mib: 100,
-            disk_headroom_mib: 0,
-            queue: 10,
-        };
+        let mut config = crate::config::ServerConfig::new(PathBuf::new(), 1000).admission;
+        (config.concurrency, config.reserve_mib, config.disk_headroom_mib) = (concurrency, 100, 0);
         Admission::new(config, Path::new("/"), Arc::default())
+    }
+
+    fn memory(memory_mib: u64) -> SandboxRoom {
+        SandboxRoom { memory_mib }
     }
 
     #[test]
     fn r4_limits_and_reserve_never_exceed_the_memory() {
         let admission = admission(10);
-        let first = admission.admit(500).unwrap();
-        assert!(admission.admit(401).is_none());
-        let second = admission.admit(400).unwrap();
-        assert!(admission.admit(1).is_none());
+        let first = admission.admit(memory(500)).unwrap();
+        assert!(admission.admit(memory(401)).is_err());
+        let second = admission.admit(memory(400)).unwrap();
+        assert!(admission.admit(memory(1)).is_err());
         drop(first);
         assert_eq!(admission.in_use(), (1, 400));
         drop(second);
-        assert!(admission.admit(901).is_none());
-        assert!(admission.admit(900).is_some());
+        assert!(admission.admit(memory(901)).is_err());
+        assert!(admission.admit(memory(900)).is_ok());
     }
 
     #[test]
     fn no_more_sandboxes_than_allowed_but_adopted_ones_always() {
         let admission = admission(1);
-        let _adopted = admission.adopt(5000);
-        assert!(admission.admit(1).is_none());
-        let _another = admission.adopt(5000);
+        let _adopted = admission.adopt(memory(5000));
+        assert!(admission.admit(memory(1)).is_err());
+        let _another = admission.adopt(memory(5000));
         assert_eq!(admission.in_use(), (2, 10_000));
     }
 
     #[test]
+    fn a_refusal_names_the_resource_and_the_kept_sandboxes() {
+        let admission = admission(2);
+        let mut kept = admission.admit(memory(600)).unwrap();
+        kept.count_as_kept();
+        kept.count_as_kept();
+        let lacking = RoomShortage::Memory { needed_mib: 400, free_mib: 300, kept: 1 };
+        assert_eq!(admission.shortage(memory(400)), Some(lacking));
+        let _second = admission.admit(memory(1)).unwrap();
+        assert_eq!(admission.shortage(memory(1)), Some(RoomShortage::Sandboxes { most: 2, kept: 1 }));
+        drop(kept);
+        assert_eq!(admission.shortage(memory(899)), None);
+    }
+
+    #[test]
     fn l10_nothing_is_admitted_without_disk() {
-        let mut config = AdmissionConfig {
-            concurrency: 1,
-            memory_mib: 1000,
-            reserve_mib: 0,
-            disk_headroom_mib: 0,
-            queue: 1,
-        };
+        let mut config = crate::config::ServerConfig::new(PathBuf::new(), 1000).admission;
         config.disk_headroom_mib = u64::MAX;
         let admission = Admission::new(config, Path::new("/"), Arc::default());
         assert!(!admission.has_disk());
-        assert!(admission.admit(1).is_none());
+        assert!(matches!(admission.admit(memory(1)), Err(RoomShortage::Disk { .. })));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sandyard_sandbox::driver::{Driver, Limits};
 use tokio::sync::Notify;
 
-use super::{Admission, AuditRecorder, Machines, Metrics, StatusCache, metrics};
+use super::{Admission, AuditRecorder, Machines, Metrics, SandboxRoom, StatusCache, WaitingLine, metrics};
 use crate::audit::{AuditEntry, PublicKey};
 use crate::blobs::{Blobs, Scratch, WorkspaceFolders};
 use crate::clock::Clock;
@@ -13,8 +13,7 @@ use crate::config::ServerConfig;
 use crate::drivers::Drivers;
 use crate::drivers::Images;
 use crate::gateways::model::Models;
-use crate::job::JobId;
-use crate::job::{Change, JobRow};
+use crate::job::{Change, JobId, JobRow, SandboxState};
 use crate::store::{Store, StoreError};
 
 /// The parts of a running yard.
@@ -36,6 +35,8 @@ pub(crate) struct YardContext {
     /// Statuses that only a deletion changes.
     pub(crate) ended: Arc<StatusCache>,
     pub(crate) admission: Admission,
+    /// The order of jobs that wait for room.
+    pub(crate) line: WaitingLine,
     /// Records calls of tools in audits, beside the commits of owners.
     pub(crate) recorder: Arc<AuditRecorder>,
     /// Public half of the key that signs audits.
@@ -79,16 +80,32 @@ impl YardContext {
 
     /// Waits until the job is to be deleted; returns the row.
     pub(crate) async fn deleted(&self, row: &JobRow) -> Result<JobRow, StoreError> {
+        self.until(row, |fresh| fresh.delete_requested).await
+    }
+
+    /// Waits until a client asks for the job's end or removal; returns the row.
+    pub(crate) async fn let_go_of(&self, row: &JobRow) -> Result<JobRow, StoreError> {
+        self.until(row, |fresh| fresh.cancel_requested || fresh.delete_requested).await
+    }
+
+    async fn until(&self, row: &JobRow, wanted: fn(&JobRow) -> bool) -> Result<JobRow, StoreError> {
         // Before the first read: a commit between the read and the wait still wakes the watch.
         let mut watch = self.store.watch(&row.id);
         loop {
             match self.store.any_job(&row.id).await? {
                 Some(fresh) if fresh.epoch != row.epoch => return Err(StoreError::Stale(row.id.clone())),
-                Some(fresh) if fresh.delete_requested => return Ok(fresh),
+                Some(fresh) if wanted(&fresh) => return Ok(fresh),
                 Some(_) => watch.changed().await,
                 None => return Err(StoreError::Stale(row.id.clone())),
             }
         }
+    }
+
+    /// Returns the time until which the machine of an ended job is kept; `None` if the job has no such machine.
+    pub(crate) fn kept_until_ms(&self, row: &JobRow) -> Option<i64> {
+        let is_kept = row.keep && !row.cancel_requested && row.sandbox == SandboxState::Live;
+        let keep_ms = i64::try_from(self.config.keep.as_millis()).unwrap_or(i64::MAX);
+        row.finished_ms.filter(|_| is_kept).map(|finished_ms| finished_ms.saturating_add(keep_ms))
     }
 
     /// Duration of a lease.
@@ -96,9 +113,16 @@ impl YardContext {
         u64::try_from(self.config.lease.ttl.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns the memory that a sandbox is admitted with. One that can take more than the whole yard has runs alone.
-    pub(crate) fn memory_mib(&self, driver: &dyn Driver, limits: &Limits) -> u64 {
-        driver.memory_mib(limits).min(self.admission.largest_memory_mib()).max(limits.memory_mib)
+    /// Returns the room that a sandbox is admitted with. One that can take more memory than the whole yard has runs alone.
+    pub(crate) fn room(&self, driver: &dyn Driver, limits: &Limits) -> SandboxRoom {
+        let least = Self::least_room(limits);
+        let memory_mib = driver.memory_mib(limits).min(self.admission.largest_memory_mib());
+        SandboxRoom { memory_mib: memory_mib.max(least.memory_mib) }
+    }
+
+    /// Returns the room that a sandbox with these limits needs at least, whatever its driver.
+    pub(crate) fn least_room(limits: &Limits) -> SandboxRoom {
+        SandboxRoom { memory_mib: limits.memory_mib }
     }
 
     /// Returns the driver of a job, if this server has it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sandyard_sandbox::machine::Machine;
+use tokio_util::sync::CancellationToken;
 
 use crate::job::JobId;
 
@@ -19,20 +20,31 @@ pub(crate) struct Machines {
 pub(crate) struct Reachable {
     machines: Machines,
     job: JobId,
-    pub(crate) machine: Arc<Machine>,
+    /// The view that tools get.
+    machine: Arc<Machine>,
+    doors: CancellationToken,
 }
 
 impl Machines {
     /// Lets tools reach a machine, in place of the job's earlier one.
-    pub(crate) fn publish(&self, job: &JobId, machine: Arc<Machine>) -> Reachable {
+    pub(crate) fn publish(&self, job: &JobId, machine: &Machine) -> Reachable {
+        let doors = CancellationToken::new();
+        let machine = Arc::new(machine.behind_doors(doors.clone()));
         let mut live = self.live.lock();
         live.insert(job.clone(), Arc::clone(&machine));
-        Reachable { machines: self.clone(), job: job.clone(), machine }
+        Reachable { machines: self.clone(), job: job.clone(), machine, doors }
     }
 
     /// Returns the machine of a job, if tools can reach it now.
     pub(crate) fn get(&self, job: &JobId) -> Option<Arc<Machine>> {
         self.live.lock().get(job).cloned()
+    }
+}
+
+impl Reachable {
+    /// Lets tools only read from now on. A call that is under way fails, unless its answer was read before.
+    pub(crate) fn close_doors(&self) {
+        self.doors.cancel();
     }
 }
 

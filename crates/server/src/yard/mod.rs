@@ -7,10 +7,12 @@ mod machines;
 mod metrics;
 mod recorder;
 mod status_cache;
+mod waiting_line;
 
-pub(crate) use admission::{Admission, Permit};
+pub(crate) use admission::{Admission, Permit, SandboxRoom};
 pub(crate) use context::YardContext;
 pub(crate) use machines::{Machines, Reachable};
 pub(crate) use metrics::{Metrics, count};
 pub(crate) use recorder::{AuditRecorder, RecordedCall};
 pub(crate) use status_cache::StatusCache;
+pub(crate) use waiting_line::{QueueRound, WaitingLine};

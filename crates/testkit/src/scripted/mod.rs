@@ -102,6 +102,10 @@ impl Driver for ScriptedDriver {
         Ok(self.machines().iter().map(found).collect())
     }
 
+    async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError> {
+        Ok(self.machine(id).map(|machine| Liveness::known(machine.is_alive())))
+    }
+
     async fn usage(&self, _: &SandboxId) -> Result<Usage, UsageError> {
         Ok(Usage::default())
     }

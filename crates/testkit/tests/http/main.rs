@@ -9,6 +9,7 @@ mod audit;
 mod bad_requests;
 mod client;
 mod conformance;
+mod finishing;
 mod floods;
 mod fronts;
 mod jobs;

@@ -9,6 +9,7 @@ mod succession;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -27,6 +28,7 @@ pub struct SpawnerClient {
     shared: Arc<SpawnerConnection>,
     survivors: Mutex<Survivors>,
     reader: JoinHandle<()>,
+    kills: AtomicU64,
 }
 
 impl SpawnerClient {
@@ -35,7 +37,7 @@ impl SpawnerClient {
         let shared = Arc::new(SpawnerConnection::new(spawner, init, session)?);
         // Reads before it asks: `take_over` waits for the answer to its roll.
         let reader = tokio::spawn(read(Arc::clone(&shared)));
-        let client = Self { shared, survivors: Mutex::default(), reader };
+        let client = Self { shared, survivors: Mutex::default(), reader, kills: AtomicU64::new(0) };
         let survivors = client.shared.take_over().await?;
         *client.survivors.lock() = survivors;
         Ok(client)
@@ -82,7 +84,14 @@ impl ProcessHost for SpawnerClient {
     }
 
     async fn kill_everything(&self) -> Result<(), SpawnError> {
-        self.shared.order(SpawnerCall::KillEverything).await
+        let killed = self.shared.order(SpawnerCall::KillEverything).await;
+        // Afterwards: everything that was started before the answer counts as killed.
+        self.kills.fetch_add(1, Ordering::AcqRel);
+        killed
+    }
+
+    fn kills(&self) -> u64 {
+        self.kills.load(Ordering::Acquire)
     }
 
     async fn next_exit(&self) -> Result<RawExit, SpawnError> {

@@ -29,8 +29,8 @@ use self::state::DockerState;
 use super::catalogue;
 use crate::driver::{
     Availability, BindError, BindSupport, Binding, BoxedDuplex, Driver, DriverOpenError, FoundSandbox,
-    ImageDigest, Isolation, IsolationLevel, LinkError, ListError, PrepareImageError, ReportProgress,
-    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    ImageDigest, Isolation, IsolationLevel, LinkError, ListError, Liveness, PrepareImageError,
+    ReportProgress, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 use crate::guest_programs;
 use crate::host::layout;
@@ -153,6 +153,10 @@ impl Driver for DockerDriver {
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
         self.state.sweep().await;
         Ok(self.state.sandboxes.found()?)
+    }
+
+    async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError> {
+        Ok(self.state.sandboxes.find(id)?)
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {

@@ -37,8 +37,8 @@ use self::timer::Timers;
 use super::catalogue;
 use crate::driver::{
     Availability, BoxedDuplex, Driver, DriverOpenError, FoundSandbox, ImageDigest, Isolation, IsolationLevel,
-    Limits, LinkError, ListError, PrepareImageError, ReportProgress, SandboxId, SandboxSpec, StartError,
-    StopError, Usage, UsageError,
+    Limits, LinkError, ListError, Liveness, PrepareImageError, ReportProgress, SandboxId, SandboxSpec,
+    StartError, StopError, Usage, UsageError,
 };
 use crate::host::console::Consoles;
 use crate::host::sandboxes::MarkedSandboxes;
@@ -132,6 +132,10 @@ impl Driver for FirecrackerDriver {
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
         self.state.sweep().await?;
         Ok(self.state.sandboxes.found()?)
+    }
+
+    async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError> {
+        Ok(self.state.sandboxes.find(id)?)
     }
 
     /// Returns the count of the machine's own kernel, which separates the job from the rest. For a machine

@@ -72,8 +72,8 @@ impl FirecrackerState {
         for groups in self.sandboxes.orphaned_groups(|_| false)? {
             groups.clear().await?;
         }
-        let records = self.sandboxes.records.all()?;
-        jails.retain(|name| !records.iter().any(|record| record.groups_name() == name));
+        let marked = self.sandboxes.marked_groups()?;
+        jails.retain(|name| !marked.contains(name));
         jails.iter().try_for_each(|name| self.jails.remove(name))
     }
 }

@@ -39,7 +39,7 @@ use self::state::NativeState;
 use super::catalogue;
 use crate::driver::{
     Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, Driver, DriverOpenError,
-    FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError, SandboxId, SandboxSpec,
+    FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError, Liveness, SandboxId, SandboxSpec,
     StartError, StopError, Usage, UsageError,
 };
 use crate::guest_programs;
@@ -185,6 +185,10 @@ impl Driver for NativeDriver {
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
         self.state.sweep().await?;
         Ok(self.state.sandboxes.found()?)
+    }
+
+    async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError> {
+        Ok(self.state.sandboxes.find(id)?)
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {

@@ -28,8 +28,8 @@ use self::state::OciState;
 use super::catalogue;
 use crate::driver::{
     Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, Driver, DriverOpenError,
-    FoundSandbox, Isolation, LinkError, ListError, SandboxId, SandboxSpec, StartError, StopError, Usage,
-    UsageError,
+    FoundSandbox, Isolation, LinkError, ListError, Liveness, SandboxId, SandboxSpec, StartError, StopError,
+    Usage, UsageError,
 };
 use crate::guest_programs;
 use crate::host::console::Consoles;
@@ -118,6 +118,10 @@ impl Driver for OciDriver {
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
         self.state.sweep().await?;
         Ok(self.state.sandboxes.found()?)
+    }
+
+    async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError> {
+        Ok(self.state.sandboxes.find(id)?)
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {

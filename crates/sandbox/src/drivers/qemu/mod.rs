@@ -34,8 +34,8 @@ use self::state::QemuState;
 use super::catalogue;
 use crate::driver::{
     Availability, BoxedDuplex, Driver, DriverOpenError, FoundSandbox, ImageDigest, Isolation, IsolationLevel,
-    Limits, LinkError, ListError, PrepareImageError, ReportProgress, SandboxId, SandboxSpec, StartError,
-    StopError, Usage, UsageError,
+    Limits, LinkError, ListError, Liveness, PrepareImageError, ReportProgress, SandboxId, SandboxSpec,
+    StartError, StopError, Usage, UsageError,
 };
 use crate::host::cgroup::CgroupLayout;
 use crate::host::console::Consoles;
@@ -141,6 +141,10 @@ impl Driver for QemuDriver {
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
         self.state.sweep().await?;
         Ok(self.state.sandboxes.found()?)
+    }
+
+    async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError> {
+        Ok(self.state.sandboxes.find(id)?)
     }
 
     /// Returns the count of the machine's own kernel, which separates the job from the rest. For a machine that is dead or does

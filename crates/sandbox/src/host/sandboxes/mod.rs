@@ -13,6 +13,7 @@ pub(crate) mod locks;
 pub(crate) mod records;
 mod yard_id;
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -118,11 +119,18 @@ impl Sandboxes {
 
     /// Returns every sandbox that has a marker.
     pub(crate) fn found(&self) -> io::Result<Vec<FoundSandbox>> {
-        let alive = |record: Option<SandboxRecord>| record.is_some_and(|record| record.is_alive());
-        let found = |id: SandboxId| {
-            Ok(FoundSandbox { liveness: Liveness::known(alive(self.records.read(&id)?)), id })
-        };
+        let found =
+            |id: SandboxId| Ok(FoundSandbox { liveness: self.find(&id)?.unwrap_or(Liveness::Dead), id });
         self.records.ids()?.into_iter().map(found).collect()
+    }
+
+    /// Reports whether a sandbox lives; `None` if it has no marker.
+    pub(crate) fn find(&self, id: &SandboxId) -> io::Result<Option<Liveness>> {
+        match self.records.read(id)? {
+            Some(record) => Ok(Some(Liveness::known(record.is_alive()))),
+            // A start that was cut off leaves the directory of a marker without its record.
+            None => Ok(self.records.directory(id).try_exists()?.then_some(Liveness::Dead)),
+        }
     }
 
     /// Returns a sandbox's usage, as counted by the host.
@@ -191,8 +199,14 @@ impl Sandboxes {
         &self,
         seen: impl IntoIterator<Item = SandboxId>,
     ) -> io::Result<Vec<SandboxId>> {
-        let marked = self.records.ids()?;
+        // A set: with a list, a thousand sandboxes would cost a million comparisons.
+        let marked: HashSet<SandboxId> = self.records.ids()?.into_iter().collect();
         Ok(seen.into_iter().filter(|id| !marked.contains(id)).collect())
+    }
+
+    /// Returns the names of the control groups that markers name.
+    pub(crate) fn marked_groups(&self) -> io::Result<HashSet<String>> {
+        Ok(self.records.all()?.iter().map(|record| record.groups_name().to_owned()).collect())
     }
 
     /// Returns control groups of this yard that no marker names, except those that the driver `keeps` for later sandboxes.
@@ -200,8 +214,8 @@ impl Sandboxes {
         // Markers are read last. A group that the driver kept at the check above has a marker by now.
         let mut names = Groups::all_names(&self.layout, &self.yard)?;
         names.retain(|name| !keeps(name));
-        let records = self.records.all()?;
-        names.retain(|name| !records.iter().any(|record| record.groups_name() == name));
+        let marked = self.marked_groups()?;
+        names.retain(|name| !marked.contains(name));
         let groups = |name: &String| {
             tracing::info!(groups = name, "removing control groups without an owner");
             self.groups_named(name)

@@ -91,7 +91,7 @@ pub(super) async fn forward(
     // The answer's head comes from the sandbox and is hostile.
     builder.max_buf_size(MAX_HEAD_BYTES).max_headers(MAX_HEADERS);
     let (mut sender, connection) =
-        builder.handshake(TokioIo::new(stream)).await.map_err(|_| Unanswered::Malformed)?;
+        builder.handshake(TokioIo::new(stream)).await.map_err(|_| broken(machine))?;
     let driver = AbortOnDropHandle::new(tokio::spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "a connection to a port ended");
@@ -99,7 +99,7 @@ pub(super) async fn forward(
     }));
     // Dropping the request, because the client went away, drops `driver` and with it the connection.
     let answer = tokio::time::timeout(HEAD_TIMEOUT, sender.send_request(sent)).await;
-    let answer = answer.map_err(|_| Unanswered::Late)?.map_err(|_| Unanswered::Malformed)?;
+    let answer = answer.map_err(|_| Unanswered::Late)?.map_err(|_| broken(machine))?;
     let held = HeldConnection { _driver: driver, _lane: lane };
     match upgrade {
         Some(client) => Ok(upgraded(state, client, answer, held, &filter)),
@@ -107,6 +107,11 @@ pub(super) async fn forward(
         None if answer.status() == StatusCode::SWITCHING_PROTOCOLS => Err(Unanswered::Malformed),
         None => Ok(incoming(answer, held, &filter)),
     }
+}
+
+/// Why a connection ended without an answer.
+fn broken(machine: &Machine) -> Unanswered {
+    if machine.is_finishing() { Unanswered::Machine(MachineError::Finishing) } else { Unanswered::Malformed }
 }
 
 /// Connects to a port. A service that keeper starts on first use may take seconds.

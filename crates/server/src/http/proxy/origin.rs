@@ -10,6 +10,7 @@ use axum::extract::Request;
 use axum::http::header::{LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
+use sandyard_sandbox::machine::MachineError;
 
 use super::forward::{PortTarget, Unanswered, forward};
 use super::headers::PortAddress;
@@ -134,6 +135,10 @@ fn unanswered(error: &Unanswered, port: u16) -> Notice {
         Unanswered::Busy => {
             let line = "Too many connections to this sandbox are open.";
             Notice::new(unavailable, "Busy", line).again(2, "")
+        }
+        Unanswered::Machine(MachineError::Finishing) => {
+            let line = "The job has ended, and its files are being saved. This page looks again by itself.";
+            Notice::new(StatusCode::CONFLICT, "Finishing", line).again(2, "")
         }
         Unanswered::Machine(_) => {
             let line = "The sandbox can't be reached at the moment. This page looks again by itself.";

@@ -74,7 +74,7 @@ fn status_name(state: JobState) -> &'static str {
     }
 }
 
-/// Ends a job; harmless if it has ended. Its workspace is kept.
+/// Ends a job, or the sandbox that is kept for an ended one; harmless otherwise. The result is kept.
 #[utoipa::path(
     post, path = "/jobs/{id}/cancel", tag = "jobs",
     params(("id" = String, Path, description = "The job")),

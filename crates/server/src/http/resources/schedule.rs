@@ -5,7 +5,6 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use sandyard_api::{ApiError, ErrorBody, ErrorCode, JobStatus, ScheduleBody, ScheduleView, bounds};
-use sandyard_sandbox::driver::IsolationLevel;
 use sha2::{Digest, Sha256};
 
 use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, TaskOptions};
@@ -117,7 +116,7 @@ pub(in crate::http) fn new_job(request: ScheduleBody) -> Result<NewJob, ApiError
         name: request.name,
         files: files.collect(),
         env: request.env,
-        isolation: floor(request.isolation.as_deref()),
+        isolation: request.isolation.as_deref().map_or(Floor::Any, Floor::parse),
         limits: request.limits.unwrap_or_default(),
         keep: request.keep.unwrap_or(false),
         egress: request.egress,
@@ -129,14 +128,4 @@ pub(in crate::http) fn new_job(request: ScheduleBody) -> Result<NewJob, ApiError
             on_silence: request.on_silence.unwrap_or_default(),
         },
     })
-}
-
-/// The floor of that name. The request's own rules have rejected names that are neither a level nor a driver.
-fn floor(name: Option<&str>) -> Floor {
-    match name {
-        None | Some("any") => Floor::Any,
-        Some(name) => {
-            IsolationLevel::parse(name).map_or_else(|| Floor::Driver(name.to_owned()), Floor::Level)
-        }
-    }
 }

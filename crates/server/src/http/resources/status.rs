@@ -1,5 +1,6 @@
 //! `GET /status/{id}` and `GET /jobs/{id}`.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -90,8 +91,12 @@ pub(in crate::http) async fn job(
     status(state, job, uri, headers).await
 }
 
+/// The entity tag. What a job waits for is not in its row, so it does not raise the revision and is hashed here.
 fn tag(status: &JobStatus) -> String {
-    format!("\"{}\"", status.revision)
+    let Some(wait) = &status.waiting_for else { return format!("\"{}\"", status.revision) };
+    let mut hasher = DefaultHasher::new();
+    wait.to_string().hash(&mut hasher);
+    format!("\"{}-{:x}\"", status.revision, hasher.finish())
 }
 
 fn tagged(status: StatusCode, tag: &str, body: Body) -> Response {

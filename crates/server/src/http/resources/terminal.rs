@@ -168,6 +168,9 @@ impl Terminal {
                 socket::send(&mut self.socket, Message::Text(text.into())).await?;
                 Err(SocketEnd::Close(close_code::NORMAL, "the shell ended".to_owned()))
             }
+            Err(error @ MachineError::Finishing) => {
+                Err(SocketEnd::Close(close_code::AWAY, error.to_string()))
+            }
             Err(_) => Err(unreachable_sandbox()),
         }
     }

@@ -121,6 +121,7 @@ impl From<MachineError> for HttpFailure {
                     .with_hint("the job's status says whether it is still live")
                     .into()
             }
+            MachineError::Finishing => AppError::finishing().into(),
             MachineError::Deadline => {
                 ApiError::new(ErrorCode::SandboxTimeout, "the sandbox did not answer in time").into()
             }

@@ -2,6 +2,7 @@
 
 use sandyard_api::{
     AuditView, DriverOffer, DriverState, DriverView, ImageView, IsolationView, JobView, Timestamp, UsageView,
+    WaitingView, WantedResource,
 };
 use sandyard_sandbox::driver::{Availability, DriverVerdict, Offer};
 
@@ -19,6 +20,7 @@ pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
         state,
         sandbox: status.sandbox,
         reason: status.reason.clone(),
+        waiting_for: status.waiting_for.as_ref().map(waiting),
         question: status.question.clone(),
         isolation: IsolationView {
             requested: status.isolation.requested.clone(),
@@ -30,6 +32,7 @@ pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
         created_at: Timestamp::from_unix_ms(status.created_at_ms),
         started_at: status.started_at_ms.map(Timestamp::from_unix_ms),
         finished_at: status.finished_at_ms.map(Timestamp::from_unix_ms),
+        sandbox_until: status.sandbox_until_ms.map(Timestamp::from_unix_ms),
         expires_at: status.expires_at_ms.map(Timestamp::from_unix_ms),
         stdout: status.stdout_tail.clone(),
         stderr: status.stderr_tail.clone(),
@@ -56,6 +59,17 @@ pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
         }),
         job_id: status.id.clone(),
     }
+}
+
+fn waiting(wait: &app::JobWait) -> WaitingView {
+    let resource = match wait {
+        app::JobWait::Room(app::RoomShortage::Sandboxes { .. }) => WantedResource::Sandboxes,
+        app::JobWait::Room(app::RoomShortage::Memory { .. }) => WantedResource::Memory,
+        app::JobWait::Room(app::RoomShortage::Disk { .. }) => WantedResource::Disk,
+        app::JobWait::Driver(_) => WantedResource::Driver,
+        app::JobWait::Turn(_) => WantedResource::Turn,
+    };
+    WaitingView { resource, message: wait.to_string() }
 }
 
 /// A driver on the wire.

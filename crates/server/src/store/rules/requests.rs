@@ -28,14 +28,15 @@ pub(crate) struct RemovedJob {
 }
 
 impl StoreRules<'_> {
-    /// Asks for the end of a job; a queued one ends at once.
+    /// Asks for the end of a job, or of the sandbox that is kept for it; a queued one ends at once.
     pub(crate) fn request_cancel(
         &self,
         found: Option<JobRow>,
         entry: AuditEntry,
     ) -> Result<CancelDecision, StoreError> {
         let Some(mut row) = known(found) else { return Ok(CancelDecision::Unknown) };
-        if row.state.is_terminal() || row.cancel_requested {
+        // An ended job that is still open may have a kept sandbox: the request ends that.
+        if (row.state.is_terminal() && !(row.open && row.keep)) || row.cancel_requested {
             return Ok(CancelDecision::Answer(Box::new(row)));
         }
         let before = JobBefore::of(&row);

@@ -1,6 +1,6 @@
 //! The store in one SQLite file: WAL, `synchronous=FULL`, one writer thread with group commit, readers beside it.
 //!
-//! A lock file keeps a second server off the same yard, so an opened store knows that every earlier owner is dead.
+//! A store is opened with the lock of its yard, so it knows that every earlier owner is dead.
 
 mod codecs;
 mod columns;
@@ -33,7 +33,7 @@ use super::watch::Watchers;
 use super::{
     Appended, AuditOf, AuditSigner, Change, ChunkRow, EndedJob, EventRow, InsertJob, Inserted, JobClaim,
     JobFence, JobRow, JobWatch, NotedEntries, OpenStoreError, Retained, Said, StateCounts, Store, StoreError,
-    StoredRequest,
+    StoredRequest, YardLock,
 };
 use crate::audit::{AuditEntry, AuditLine};
 use crate::clock::Clock;
@@ -56,14 +56,18 @@ pub(crate) struct SqliteStore {
     watchers: Watchers,
     counts: watch::Receiver<Counts>,
     /// Holds the yard until the store is dropped.
-    _lock: File,
+    _lock: YardLock,
 }
 
 impl SqliteStore {
-    /// Opens or makes the database of a data directory and takes the yard.
-    pub(crate) fn open(data: &Path, signer: AuditSigner, clock: Clock) -> Result<Self, OpenStoreError> {
-        // Before the database is opened: a second server must not even migrate it.
-        let lock = lock(data)?;
+    /// Opens or makes the database of a data directory, whose lock the caller has taken: a second server must not even migrate
+    /// it.
+    pub(crate) fn open(
+        data: &Path,
+        lock: YardLock,
+        signer: AuditSigner,
+        clock: Clock,
+    ) -> Result<Self, OpenStoreError> {
         let sealer = Arc::new(StoreSealer::load_or_create(&data.join("store.key"))?);
         let path = data.join("yard.db");
         make_private(&path).map_err(|source| OpenStoreError::Prepare { path: path.clone(), source })?;
@@ -141,22 +145,6 @@ fn make_private(path: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn lock(data: &Path) -> Result<File, OpenStoreError> {
-    let path = data.join("lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(|source| OpenStoreError::Prepare { path: path.clone(), source })?;
-    // The kernel releases the lock when the process dies, however it dies, so no stale lock can block a start.
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(OpenStoreError::Held { path: data.to_owned() }),
-        Err(std::fs::TryLockError::Error(source)) => Err(OpenStoreError::Prepare { path, source }),
-    }
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {

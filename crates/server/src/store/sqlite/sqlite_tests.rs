@@ -20,7 +20,8 @@ impl StoreHarness for SqliteHarness {
     }
 
     fn open(&self) -> Arc<dyn Store> {
-        Arc::new(SqliteStore::open(self.data.path(), self.signer.clone(), Clock::default()).unwrap())
+        let lock = YardLock::take(self.data.path()).unwrap();
+        Arc::new(SqliteStore::open(self.data.path(), lock, self.signer.clone(), Clock::default()).unwrap())
     }
 
     fn put_sandbox(&self, row: &SandboxRow) {
@@ -34,7 +35,9 @@ store_conformance!(SqliteHarness);
 #[tokio::test]
 async fn r21_the_queries_of_a_status_use_an_index() {
     let data = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(data.path(), AuditSigner::new(signing_key()), Clock::default()).unwrap();
+    let lock = YardLock::take(data.path()).unwrap();
+    let store =
+        SqliteStore::open(data.path(), lock, AuditSigner::new(signing_key()), Clock::default()).unwrap();
     for query in [
         columns::select_jobs!("id = 'x'"),
         "SELECT number FROM chunks WHERE job = 1 AND stream = 1 ORDER BY number DESC",
@@ -59,7 +62,10 @@ async fn r21_the_queries_of_a_status_use_an_index() {
 #[test]
 fn a_second_server_is_refused_while_the_first_one_holds_the_yard() {
     let data = tempfile::tempdir().unwrap();
-    let open = || SqliteStore::open(data.path(), AuditSigner::new(signing_key()), Clock::default());
+    let open = || {
+        let lock = YardLock::take(data.path())?;
+        SqliteStore::open(data.path(), lock, AuditSigner::new(signing_key()), Clock::default())
+    };
     let first = open().unwrap();
     assert!(matches!(open(), Err(OpenStoreError::Held { .. })));
     drop(first);
@@ -73,7 +79,7 @@ async fn the_files_of_the_database_tell_no_secret_and_are_for_this_user_alone() 
     // As an earlier release left it: readable for everybody.
     std::fs::write(data.path().join("yard.db"), b"").unwrap();
     std::fs::set_permissions(data.path().join("yard.db"), std::fs::Permissions::from_mode(0o644)).unwrap();
-    let store = SqliteStore::open(data.path(), AuditSigner::new(signing_key()), Clock::default()).unwrap();
+    let store = SqliteStore::open(data.path(), YardLock::take(data.path()).unwrap(), AuditSigner::new(signing_key()), Clock::default()).unwrap();
     let mut job = new_job();
     job.request.job.env.insert("TOKEN".into(), "hunter2-in-the-environment".into());
     job.request.job.code = "echo hunter2-in-the-code".into();
@@ -95,6 +101,6 @@ async fn the_files_of_the_database_tell_no_secret_and_are_for_this_user_alone() 
     assert!(looked_at >= 4, "database, log, index, lock and key");
     drop(store);
     std::fs::remove_file(data.path().join("store.key")).unwrap();
-    let store = SqliteStore::open(data.path(), AuditSigner::new(signing_key()), Clock::default()).unwrap();
+    let store = SqliteStore::open(data.path(), YardLock::take(data.path()).unwrap(), AuditSigner::new(signing_key()), Clock::default()).unwrap();
     assert!(matches!(store.request(&id).await, Err(StoreError::Damaged { what: "request" })));
 }
