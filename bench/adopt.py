@@ -22,7 +22,7 @@ def adopt(sandboxes):
     flags = ("--concurrency", str(sandboxes), "--memory-mib", str(sandboxes * 32 + 2048))
     yard = Yard(*flags)
     try:
-        limits = {"memory_mib": 32, "disk_mib": 16, "timeout_s": 3600}
+        limits = {"memory_mib": 32, "disk_mib": 64, "timeout_s": 3600}
         jobs = [yard.request("POST", "/schedule", {"kind": "session", "limits": limits})["job_id"]
                 for _ in range(sandboxes)]
         for job in jobs:

@@ -22,15 +22,19 @@ async fn adopt(sandboxes: usize) -> (Duration, Duration) {
     let concurrency = sandboxes.to_string();
     let memory = (sandboxes * 32 + 2048).to_string();
     let mut yard = Yard::start_with(&["--concurrency", &concurrency, "--memory-mib", &memory]).await;
-    let body = json!({"kind": "session", "limits": {"memory_mib": 32, "disk_mib": 16, "timeout_s": 3600}});
+    let body = json!({"kind": "session", "limits": {"memory_mib": 32, "disk_mib": 64, "timeout_s": 3600}});
     let mut ids = Vec::new();
     for _ in 0..sandboxes {
         ids.push(yard.schedule(&body).await);
     }
     for id in &ids {
         let deadline = Instant::now() + 4 * PATIENCE;
-        while yard.status(id).await["sandbox"] != "live" {
-            assert!(Instant::now() < deadline, "{}", yard.log());
+        loop {
+            let status = yard.status(id).await;
+            if status["sandbox"] == "live" {
+                break;
+            }
+            assert!(status["error"].is_null() && Instant::now() < deadline, "{status}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

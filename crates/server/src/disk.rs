@@ -76,7 +76,9 @@ fn missing_is_fine(removed: io::Result<()>) -> io::Result<()> {
 /// True if a call failed because the process or the host has no file descriptor left.
 pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(code, Some(Errno::MFILE | Errno::NFILE))
+    // `io::Error::other` hides the error within from the chain of sources.
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<io::Error>());
+    matches!(code, Some(Errno::MFILE | Errno::NFILE)) || inner.is_some_and(is_out_of_files)
 }
 
 /// True if the process has no file descriptor left, for errors that do not say so.

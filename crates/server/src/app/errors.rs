@@ -71,7 +71,8 @@ impl AppError {
 
     /// The refusal of a process without free file descriptors, which fails wherever a file is opened.
     pub(super) fn out_of_files(cause: &(dyn Error + 'static)) -> Option<Self> {
-        let mut causes = std::iter::successors(Some(cause), |cause| cause.source());
+        let mut causes =
+            std::iter::successors(Some(cause), |cause: &&(dyn Error + 'static)| (*cause).source());
         let found = causes.any(|cause| cause.downcast_ref().is_some_and(disk::is_out_of_files));
         found.then(open_files)
     }

@@ -44,7 +44,7 @@ async fn every_door_refuses_changes_while_the_workspace_is_saved() {
     let code = json!({"language": "bash", "code": "echo x > x"}).to_string();
     let edit = json!({"edits": [{"old": "before", "new": "after"}]}).to_string();
     let kernel = json!({"language": "bash"}).to_string();
-    let move_to = json!({"to": "after.txt"}).to_string();
+    let move_to = json!({"move": "after.txt"}).to_string();
     let proxy = format!("/proxy/{}/", page.port);
     for (method, path, body) in [
         ("POST", "/shell", shell.as_str()),

@@ -193,7 +193,7 @@ impl PartOfBody {
             scan.push(data);
             check_shape(scan)?;
         }
-        Ok(self.room.grow_to(length.max(self.bytes.capacity())).await.map_err(ApiError::from)?)
+        Ok(self.room.grow_to(length).await.map_err(ApiError::from)?)
     }
 }
 

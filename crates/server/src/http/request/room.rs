@@ -93,7 +93,8 @@ impl BodyBudget {
     /// Most room in use since the last call.
     pub(in crate::http) fn take_peak_bytes(&self) -> usize {
         let mut state = self.state.lock();
-        std::mem::replace(&mut state.peak_bytes, state.held_bytes)
+        let held_bytes = state.held_bytes;
+        std::mem::replace(&mut state.peak_bytes, held_bytes)
     }
 
     fn give_back(&self, bytes: usize) {
