@@ -282,7 +282,7 @@ const NO_DEVICES_AT: ArgumentGuard =
     &[run(&TYPES_AT[0]), run(&TYPES_AT[1]), run(&TYPES_AT[2]), run(&TYPES_AT[3])];
 /// POSIX_FADV_DONTNEED.
 const DROP_PAGES: u32 = 4;
-const KEEPS_PAGES: ArgumentGuard = &[ignore(&[is(3, DROP_PAGES)]), run(&[])];
+const KEEPS_PAGES: ArgumentGuard = &[run(&[is_not(3, DROP_PAGES)]), ignore(&[])];
 const NO_WHITEOUT: ArgumentGuard = &[run(&[masked(4, 4, 0)])];
 
 /// The spawner has the job's user, so the kernel would let the job lower its limits and priority; it is always PID 1.
