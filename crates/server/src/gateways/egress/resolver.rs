@@ -70,17 +70,21 @@ fn ask_host(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use parking_lot::{Condvar, Mutex};
+
     use super::*;
 
     static RUNNING: AtomicUsize = AtomicUsize::new(0);
     static MOST: AtomicUsize = AtomicUsize::new(0);
-    static RELEASED: AtomicUsize = AtomicUsize::new(0);
+    static IS_ANSWERING: Mutex<bool> = Mutex::new(false);
+    static ANSWERS: Condvar = Condvar::new();
 
     /// A name server that does not answer until it is told to.
     fn slow(_: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         MOST.fetch_max(RUNNING.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        while RELEASED.load(Ordering::SeqCst) == 0 {
-            std::thread::sleep(Duration::from_millis(5));
+        let mut is_answering = IS_ANSWERING.lock();
+        while !*is_answering {
+            ANSWERS.wait(&mut is_answering);
         }
         RUNNING.fetch_sub(1, Ordering::SeqCst);
         Ok(vec![SocketAddr::from(([192, 0, 2, 1], port))])
@@ -116,7 +120,8 @@ mod tests {
             let found = NameResolver::new().resolve(&target("localhost")).await;
             assert!(found.iter().any(|address| address.ip().is_loopback()), "{found:?}");
             assert_eq!(RUNNING.load(Ordering::SeqCst), MAX_LOOKUPS_PER_JOB);
-            RELEASED.store(1, Ordering::SeqCst);
+            *IS_ANSWERING.lock() = true;
+            ANSWERS.notify_all();
             for lookup in lookups {
                 assert_eq!(lookup.await.unwrap().len(), 1);
             }
