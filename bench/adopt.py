@@ -26,8 +26,8 @@ def adopt(sandboxes):
         jobs = [yard.request("POST", "/schedule", {"kind": "session", "limits": limits})["job_id"]
                 for _ in range(sandboxes)]
         for job in jobs:
-            while yard.request("GET", f"/status/{job}?wait=5")["sandbox"] != "live":
-                pass
+            while yard.request("GET", f"/status/{job}?fields=sandbox")["sandbox"] != "live":
+                time.sleep(0.05)
         yard.process.kill()
         yard.process.wait()
         began = time.monotonic()

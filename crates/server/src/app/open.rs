@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use sandyard_sandbox::driver::Driver;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +22,7 @@ use crate::drivers::Drivers;
 use crate::gateways::model::Models;
 use crate::job::{self, RandomError};
 use crate::key_file::KeyFileError;
-use crate::lifecycle::{ClaimedJob, Reconciler, remove_strays};
+use crate::lifecycle::{ClaimedJob, MAX_ADOPTIONS_AT_ONCE, Reconciler, remove_strays};
 use crate::store::{self, AuditSigner, OpenStoreError, StoreConfig, StoreError, YardLock};
 use crate::yard::Admission;
 use crate::yard::AuditRecorder;
@@ -118,6 +118,7 @@ impl Yard {
         let context = Arc::new(YardContext {
             admission: Admission::new(config.admission.clone(), &data, Arc::clone(&wake)),
             line: WaitingLine::new(config.admission.patience),
+            adoptions: Arc::new(Semaphore::new(MAX_ADOPTIONS_AT_ONCE)),
             models: Models::new(&config.models)?,
             config,
             recorder: AuditRecorder::new(Arc::clone(&store), Arc::clone(&ended), machines.clone()),

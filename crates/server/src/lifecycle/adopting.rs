@@ -1,18 +1,52 @@
-//! Cleans up after earlier servers: sandboxes that a row needs stay for the owners of their jobs, all others are stopped.
+//! Takes over from earlier servers: owners link live sandboxes in turns (`AdoptionTurn`). Sandboxes that a row needs stay for
+//! the owners of their jobs, all others are stopped.
 //!
 //! A row is deleted only after its driver has stopped the sandbox, so a crash in between leaves the row, and the next look stops
 //! the sandbox again, which is harmless.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::{Driver, SandboxId};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::blobs::{BlobError, BlobScope};
 use crate::job::{JobId, JobRow, SandboxRow};
 use crate::store::StoreError;
 use crate::store::rules::{SandboxFate, fate_of};
 use crate::yard::YardContext;
+
+/// Owners that link the live sandbox of a dead server at the same time. A thousand at once would keep the server's threads from
+/// every request meanwhile.
+pub(crate) const MAX_ADOPTIONS_AT_ONCE: usize = 16;
+/// Longest time for which a sandbox that does not dial keeps others waiting.
+const MAX_TURN: Duration = Duration::from_millis(250);
+
+/// The turn of an owner that takes over a live sandbox.
+pub(super) struct AdoptionTurn {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl AdoptionTurn {
+    /// Waits for a turn.
+    pub(super) async fn take(context: &YardContext) -> Self {
+        // Fails only for a closed semaphore, and this one is never closed.
+        Self { _permit: Arc::clone(&context.adoptions).acquire_owned().await.ok() }
+    }
+
+    /// Waits for `linking`, and gives the turn back when that is done or takes too long.
+    pub(super) async fn hold_during<T>(self, linking: impl Future<Output = T>) -> T {
+        tokio::pin!(linking);
+        // The timeout drops only its borrow of `linking`, which goes on below.
+        if let Ok(linked) = tokio::time::timeout(MAX_TURN, &mut linking).await {
+            return linked;
+        }
+        drop(self);
+        linking.await
+    }
+}
 
 /// Stops sandboxes that no row needs, and removes workspaces and blobs of jobs that are not in the store. Runs when a server
 /// starts, before any job has an owner.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use sandyard_sandbox::driver::{Driver, Liveness, SandboxId};
 
+use super::adopting::AdoptionTurn;
 use super::linking::{self, NoLink};
 use super::outcome::{EndCircumstances, JobOutcome};
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
@@ -44,6 +45,7 @@ impl JobOwner {
         // Asked once and only about this sandbox: the answer is only counted. A machine whose liveness is unknown may link all
         // the same, and waiting here would keep the job from its link, its cancellation and its time limit.
         let adopted = std::mem::take(&mut self.adopted);
+        let mut turn = if adopted { Some(AdoptionTurn::take(&self.context).await) } else { None };
         if adopted && matches!(driver.find(&sandbox).await, Ok(Some(Liveness::Alive))) {
             yard::count(&self.context.metrics.sandboxes_adopted);
         }
@@ -56,7 +58,12 @@ impl JobOwner {
             if row.cancel_requested {
                 backstop = backstop.min(self.cancel_backstop());
             }
-            let end = match self.link_again(driver.as_ref(), &row, &sandbox, backstop.at).await {
+            let linking = self.link_again(driver.as_ref(), &row, &sandbox, backstop.at);
+            let linked = match turn.take() {
+                Some(turn) => turn.hold_during(linking).await,
+                None => linking.await,
+            };
+            let end = match linked {
                 // Both lead to the checks below, which tell a slow machine from a dead one.
                 Err(NoLink::Dead) => SessionEnd::Lost,
                 Err(NoLink::Late) => SessionEnd::Lost,

@@ -44,7 +44,7 @@ use crate::yard;
 use crate::yard::Permit;
 use crate::yard::YardContext;
 
-pub(crate) use adopting::remove_strays;
+pub(crate) use adopting::{MAX_ADOPTIONS_AT_ONCE, remove_strays};
 
 /// A job that was claimed as it was stored, with its room.
 pub(crate) type ClaimedJob = (Box<JobRow>, Permit);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sandyard_sandbox::driver::{Driver, Limits};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use super::{Admission, AuditRecorder, Machines, Metrics, SandboxRoom, StatusCache, WaitingLine, metrics};
 use crate::audit::{AuditEntry, PublicKey};
@@ -37,6 +37,8 @@ pub(crate) struct YardContext {
     pub(crate) admission: Admission,
     /// The order of jobs that wait for room.
     pub(crate) line: WaitingLine,
+    /// Turns of owners that take over a live sandbox.
+    pub(crate) adoptions: Arc<Semaphore>,
     /// Records calls of tools in audits, beside the commits of owners.
     pub(crate) recorder: Arc<AuditRecorder>,
     /// Public half of the key that signs audits.
