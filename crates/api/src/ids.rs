@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 /// Letters of RFC 4648 base32 in lower case: no case to lose and nothing that needs quoting.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The id of a job: 26 characters of lower-case base32, from 128 random bits. Every request carries a few, so it holds its
-/// characters in place.
+/// The id of a job: 26 characters of lower-case base32, from 128 random bits.
+// Every request carries a few, so it holds its characters in place.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
 #[schema(value_type = String, pattern = "^[a-z2-7]{26}$", example = "k5c7jq3l2m4n6o7p2q3r4s5t6u")]
 pub struct JobId([u8; JobId::LENGTH]);
