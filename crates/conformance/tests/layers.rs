@@ -10,6 +10,7 @@ const LAYERS: &[&[&str]] = &[
         "binding",
         "failing_start",
         "flushing",
+        "inodes",
         "lifecycle",
         "memory_kinds",
         "neighbours",
