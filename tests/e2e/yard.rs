@@ -319,6 +319,7 @@ impl Yard {
 }
 
 impl Drop for Yard {
+    #[expect(clippy::disallowed_methods, reason = "nothing can be awaited while a test's yard is dropped")]
     fn drop(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(10);
         if let Some(mut server) = self.server.take() {

@@ -376,8 +376,8 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn yard_audit(&self) -> Result<Option<AuditRow>, StoreError> {
-        Ok(self.tables().yard_audit.clone())
+    async fn yard_audit(&self) -> Result<AuditRow, StoreError> {
+        Ok(self.tables().yard_audit.clone().unwrap_or_else(|| self.signer.empty_yard_audit()))
     }
 
     async fn journal(

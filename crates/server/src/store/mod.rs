@@ -168,8 +168,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Adds an entry to the yard's own audit. Cancellations and deletions add theirs in their own commits.
     async fn note_yard(&self, entry: AuditEntry) -> Result<(), StoreError>;
 
-    /// Returns the end of the yard's own audit; `None` before its first record.
-    async fn yard_audit(&self) -> Result<Option<AuditRow>, StoreError>;
+    /// Returns the end of the yard's own audit, signed also before its first record.
+    async fn yard_audit(&self) -> Result<AuditRow, StoreError>;
 
     /// Returns entries of the journal of the job with that number, from an entry on, in order: at most `limit`, and none behind
     /// the one with which they reach `bytes`.

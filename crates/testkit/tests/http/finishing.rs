@@ -64,7 +64,7 @@ async fn every_door_refuses_changes_while_the_workspace_is_saved() {
     assert_eq!((put.status, put.code().as_str()), (409, "finishing"));
     assert!(page.seen().is_empty(), "a program in the sandbox was reached");
     let accept = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
-    let call = tool("shell", &json!({"job_id": id, "command": "echo x > x"})).to_string();
+    let call = tool("run_shell", &json!({"job_id": id, "command": "echo x > x"})).to_string();
     let answer = served.request("POST", "/mcp", &accept, call.as_bytes()).await.text();
     assert!(answer.contains("finishing") && answer.contains("\"isError\":true"), "{answer}");
     let url = format!("ws://{}/jobs/{id}/shell", served.address);

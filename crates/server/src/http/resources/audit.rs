@@ -50,7 +50,6 @@ pub(in crate::http) async fn read(
     responses(
         (status = 200, description = "The records", body = String, content_type = "application/x-ndjson"),
         (status = 304, description = "Nothing was added"),
-        (status = 404, description = "Nothing was recorded yet", body = ErrorBody),
     )
 )]
 pub(in crate::http) async fn read_yard(

@@ -51,6 +51,7 @@ pub(crate) struct SqliteStore {
     writer: Option<Writer>,
     thread: Option<std::thread::JoinHandle<()>>,
     readers: Vec<Mutex<Connection>>,
+    signer: AuditSigner,
     sealer: Arc<StoreSealer>,
     next_reader: AtomicUsize,
     watchers: Watchers,
@@ -90,13 +91,14 @@ impl SqliteStore {
             })
             .collect::<Result<_, _>>()?;
         let watchers = Watchers::default();
-        let tools = WriteTools { signer, sealer: Arc::clone(&sealer), clock };
+        let tools = WriteTools { signer: signer.clone(), sealer: Arc::clone(&sealer), clock };
         let (writer, thread) = Writer::start(connection, watchers.clone(), counts_sender, tools)
             .map_err(OpenStoreError::Thread)?;
         Ok(Self {
             writer: Some(writer),
             thread: Some(thread),
             readers,
+            signer,
             sealer,
             next_reader: AtomicUsize::new(0),
             watchers,
@@ -298,8 +300,8 @@ impl Store for SqliteStore {
         self.writer()?.write(move |writing| write::note_yard(writing, &entry)).await
     }
 
-    async fn yard_audit(&self) -> Result<Option<AuditRow>, StoreError> {
-        self.read(read::yard_audit)
+    async fn yard_audit(&self) -> Result<AuditRow, StoreError> {
+        Ok(self.read(read::yard_audit)?.unwrap_or_else(|| self.signer.empty_yard_audit()))
     }
 
     async fn request_cancel(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError> {
