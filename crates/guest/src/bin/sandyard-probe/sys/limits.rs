@@ -45,8 +45,8 @@ pub(crate) fn lower_core_limit(call: CoreLimitCall) -> io::Result<()> {
         accepted(unsafe { libc::syscall(libc::SYS_prlimit64, process, libc::RLIMIT_CORE, limit, nowhere) })
     };
     match call {
-        // SAFETY: the kernel reads `none`, which outlives the call.
         CoreLimitCall::Old => {
+            // SAFETY: the kernel reads `none`, which outlives the call.
             accepted(unsafe { libc::syscall(libc::SYS_setrlimit, libc::RLIMIT_CORE, &raw const none) })
         }
         CoreLimitCall::OfProcess(process) => by_new_call(process, &raw const none),
