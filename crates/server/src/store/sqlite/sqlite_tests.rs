@@ -79,13 +79,11 @@ async fn the_files_of_the_database_tell_no_secret_and_are_for_this_user_alone() 
     // As an earlier release left it: readable for everybody.
     std::fs::write(data.path().join("yard.db"), b"").unwrap();
     std::fs::set_permissions(data.path().join("yard.db"), std::fs::Permissions::from_mode(0o644)).unwrap();
-    let store = SqliteStore::open(
-        data.path(),
-        YardLock::take(data.path()).unwrap(),
-        AuditSigner::new(signing_key()),
-        Clock::default(),
-    )
-    .unwrap();
+    let open = || {
+        let lock = YardLock::take(data.path()).unwrap();
+        SqliteStore::open(data.path(), lock, AuditSigner::new(signing_key()), Clock::default()).unwrap()
+    };
+    let store = open();
     let mut job = new_job();
     job.request.job.env.insert("TOKEN".into(), "hunter2-in-the-environment".into());
     job.request.job.code = "echo hunter2-in-the-code".into();
@@ -107,12 +105,6 @@ async fn the_files_of_the_database_tell_no_secret_and_are_for_this_user_alone() 
     assert!(looked_at >= 4, "database, log, index, lock and key");
     drop(store);
     std::fs::remove_file(data.path().join("store.key")).unwrap();
-    let store = SqliteStore::open(
-        data.path(),
-        YardLock::take(data.path()).unwrap(),
-        AuditSigner::new(signing_key()),
-        Clock::default(),
-    )
-    .unwrap();
+    let store = open();
     assert!(matches!(store.request(&id).await, Err(StoreError::Damaged { .. })));
 }
