@@ -8,7 +8,10 @@ use crate::errors::CommandError;
 use crate::ui::Ui;
 
 /// Default address of a server.
-const DEFAULT_URL: &str = "http://127.0.0.1:8000";
+pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:8000";
+
+/// The value of `--url` that names the yard in this machine's data folder, whatever answers at the default address.
+const OWN_YARD: &str = "local";
 
 /// Longest wait for the socket of a server that another `run` is starting.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,7 +42,10 @@ impl CommandContext {
     }
 
     /// Returns the address to try first.
-    pub(crate) fn endpoint(&self) -> Result<ServerAddress, CommandError> {
+    pub(crate) fn endpoint(&self, settings: &Settings) -> Result<ServerAddress, CommandError> {
+        if self.url.as_deref() == Some(OWN_YARD) {
+            return Ok(ServerAddress::Socket(settings.socket()));
+        }
         let url = self.url.as_deref().unwrap_or(DEFAULT_URL);
         ServerAddress::parse(url).map_err(|error| {
             CommandError::usage_with_hint(error.to_string(), format!("an address looks like {DEFAULT_URL}"))
@@ -51,18 +57,24 @@ impl CommandContext {
         ApiClient::new(endpoint, self.token.clone())
     }
 
-    /// Returns a client of the running server: at its address, or on the socket of this machine's yard, which needs no key.
-    /// `None` if no server answers.
+    /// True if commands may use or become the yard of this machine: only if nobody named a server. Otherwise a mistyped address
+    /// would list, run in, or prune another yard than the one that was meant.
+    pub(crate) fn uses_own_yard(&self) -> bool {
+        self.url.as_deref().is_none_or(|url| url == OWN_YARD)
+    }
+
+    /// Returns a client of the running server: at its address or, if none was named, on the socket of this machine's yard, which
+    /// needs no key. `None` if no server answers.
     pub(crate) async fn running_server(
         &self,
         settings: &Settings,
     ) -> Result<Option<ApiClient>, CommandError> {
-        let first = self.client_at(self.endpoint()?)?;
+        let first = self.client_at(self.endpoint(settings)?)?;
         let presence = first.presence().await;
         if presence == Presence::Open {
             return Ok(Some(first));
         }
-        if first.endpoint().is_local() {
+        if self.uses_own_yard() {
             let second = self.client_at(ServerAddress::Socket(settings.socket()))?;
             if second.presence().await == Presence::Open {
                 return Ok(Some(second));
@@ -77,7 +89,7 @@ impl CommandContext {
         let settings = self.settings(&Flags::default())?;
         match self.running_server(&settings).await? {
             Some(client) => Ok(client),
-            None => Ok(self.client_at(self.endpoint()?)?),
+            None => Ok(self.client_at(self.endpoint(&settings)?)?),
         }
     }
 

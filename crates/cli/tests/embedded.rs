@@ -41,8 +41,8 @@ impl Unserved {
         command
             .args(arguments)
             .env("SANDYARD_DATA", self.data.path())
-            // Nothing listens on the port for discarding.
-            .env("SANDYARD_URL", "http://127.0.0.1:9")
+            // Whatever listens at the default address is not meant.
+            .env("SANDYARD_URL", "local")
             .env_remove("SANDYARD_TOKEN")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ServerAddress {
-    /// `http://host:port`, without a slash at the end.
+    /// `http://host:port` or `https://host`, without a slash at the end.
     Http(String),
     /// Path of a Unix socket.
     Socket(PathBuf),
@@ -19,12 +19,12 @@ pub(crate) enum ServerAddress {
 pub(crate) struct InvalidUrl(String);
 
 impl ServerAddress {
-    /// Parses `http://host[:port]`; a missing scheme is added.
+    /// Parses `http://host[:port]` or `https://host[:port]`; a missing scheme is `http`.
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidUrl> {
         let invalid = || InvalidUrl(text.to_owned());
         let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let url = reqwest::Url::parse(&with_scheme).map_err(|_| invalid())?;
-        if url.scheme() != "http" || url.host_str().is_none() || url.query().is_some() {
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() || url.query().is_some() {
             return Err(invalid());
         }
         Ok(Self::Http(url.as_str().trim_end_matches('/').to_owned()))
@@ -38,7 +38,7 @@ impl ServerAddress {
         }
     }
 
-    /// True if the server is on this machine: only then may this process become the server.
+    /// True if the server is on this machine.
     pub(crate) fn is_local(&self) -> bool {
         match self {
             Self::Socket(_) => true,
@@ -79,8 +79,15 @@ mod tests {
     }
 
     #[test]
+    fn an_address_behind_tls_is_kept() {
+        let address = ServerAddress::parse("https://yard.example/").unwrap();
+        assert_eq!(address, ServerAddress::Http("https://yard.example".into()));
+        assert!(!address.is_local());
+    }
+
+    #[test]
     fn other_schemes_and_nonsense_are_refused() {
-        for text in ["https://yard.example", "ftp://x", "http://", "http://h/?x=1", "::"] {
+        for text in ["ftp://x", "http://", "http://h/?x=1", "::"] {
             assert!(ServerAddress::parse(text).is_err(), "{text}");
         }
     }

@@ -1,10 +1,14 @@
 //! The WebSocket of an interactive shell: binary frames carry terminal bytes, text frames carry JSON control messages.
 
+use std::sync::Arc;
+
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use rustls::pki_types::ServerName;
 use sandyard_pipe::Duplex;
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
@@ -62,7 +66,8 @@ impl ApiClient {
 
     /// Opens a WebSocket with the key of this client.
     pub(super) async fn socket(&self, path: &str) -> Result<Socket, ClientError> {
-        let base = self.endpoint.base().replacen("http://", "ws://", 1);
+        // `http` becomes `ws`, and `https` becomes `wss`.
+        let base = self.endpoint.base().replacen("http", "ws", 1);
         let mut request = format!("{base}{path}").into_client_request().map_err(refusal)?;
         if let Some(value) = self.token.as_ref().and_then(|token| format!("Bearer {token}").parse().ok()) {
             request.headers_mut().insert("authorization", value);
@@ -77,19 +82,30 @@ impl ApiClient {
             ServerAddress::Socket(path) => {
                 UnixStream::connect(path).await.map(|stream| Box::new(stream) as _)
             }
-            ServerAddress::Http(base) => {
-                let authority = base.trim_start_matches("http://").split('/').next().unwrap_or_default();
-                let bare = authority.rsplit(']').next().unwrap_or_default();
-                let address =
-                    if bare.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
-                TcpStream::connect(address).await.map(|stream| Box::new(stream) as _)
-            }
+            ServerAddress::Http(base) => connect_tcp(base).await,
         };
         connected.map_err(|source| ClientError::Unreachable {
             endpoint: self.endpoint.to_string(),
             source: Box::new(source),
         })
     }
+}
+
+/// Connects to the host of an address, with TLS if its scheme asks for it.
+async fn connect_tcp(base: &str) -> std::io::Result<Box<dyn Duplex>> {
+    let url = reqwest::Url::parse(base).map_err(std::io::Error::other)?;
+    let host = url.host_str().unwrap_or_default();
+    // Addresses of IP version 6 stand in brackets in a URL, and without them in a certificate.
+    let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let port = url.port_or_known_default().unwrap_or(80);
+    let stream = TcpStream::connect(format!("{host}:{port}")).await?;
+    if url.scheme() != "https" {
+        return Ok(Box::new(stream));
+    }
+    let trust = sandyard_server::trust::of_this_host().map_err(std::io::Error::other)?;
+    let name = ServerName::try_from(bare).map_err(std::io::Error::other)?;
+    let encrypted = TlsConnector::from(Arc::new(trust)).connect(name, stream).await?;
+    Ok(Box::new(encrypted))
 }
 
 fn refusal(error: SocketError) -> ClientError {

@@ -44,7 +44,9 @@ pub(crate) struct Cli {
 /// The server that a command uses.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServerArguments {
-    /// Address of the server [default: http://127.0.0.1:8000, then the socket in the data folder]
+    /// Address of the server, `http://` or `https://`, or `local` for the yard in the data folder
+    ///
+    /// A named address is used, or the command fails. Without one: http://127.0.0.1:8000, then the data folder.
     #[arg(long, global = true, env = "SANDYARD_URL", value_name = "URL", hide_env_values = true)]
     pub(crate) url: Option<String>,
     /// Key of the server

@@ -8,7 +8,7 @@ use sandyard_api::{JobView, ScheduleBody};
 use super::run_input::RunInput;
 use crate::client::{ApiClient, ServerAddress};
 use crate::config::{Flags, ImageChoice, Settings};
-use crate::context::CommandContext;
+use crate::context::{CommandContext, DEFAULT_URL};
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job::{self, OutputDisplay, ResultDestination, TerminalText, Watch, Watched};
@@ -57,11 +57,14 @@ impl RunCommand {
         let settings = self.settings(context)?;
         match context.running_server(&settings).await? {
             Some(client) => self.with_server(context, &client, &body).await,
-            None if context.endpoint()?.is_local() && !self.detach => {
+            None if context.uses_own_yard() && !self.detach => {
                 self.serving_itself(context, settings, &body).await
             }
             // The call itself reports who is missing.
-            None => self.with_server(context, &context.client_at(context.endpoint()?)?, &body).await,
+            None => {
+                let client = context.client_at(context.endpoint(&settings)?)?;
+                self.with_server(context, &client, &body).await
+            }
         }
     }
 
@@ -120,7 +123,7 @@ impl RunCommand {
             }
             Err(error) => return Err(error.into()),
         };
-        context.ui.faint(&format!("· no server at {}; serving {data} here", context.endpoint()?));
+        context.ui.faint(&format!("· no server at {DEFAULT_URL}; serving {data} here"));
         let client = context.client_at(socket)?;
         let result = self.scheduled_here(context, &client, &data, body, &server).await;
         server.stop().await;

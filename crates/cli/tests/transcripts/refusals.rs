@@ -11,6 +11,17 @@ async fn without_a_server_the_hint_says_how_to_get_one() {
     assert_eq!((said.err.as_str(), said.out.as_str()), (expected, ""));
 }
 
+/// A mistyped address must not lead to the yard of this machine, where it would run, list or prune other jobs.
+#[tokio::test]
+async fn a_named_address_is_never_replaced_by_the_yard_of_this_machine() {
+    let home = tempfile::tempdir().unwrap();
+    for arguments in [&["run", "--kind", "shell", "true"][..], &["prune", "--all"], &["status", "abcd"]] {
+        let said = said(command("http://127.0.0.1:9", home.path(), arguments)).await.expect(3);
+        assert!(said.err.starts_with("error: no server answers at http://127.0.0.1:9\n"), "{}", said.err);
+        assert!(!home.path().join("data").exists(), "{arguments:?} opened the yard of this machine");
+    }
+}
+
 #[tokio::test]
 async fn what_the_server_refuses_is_passed_on() {
     let yard = Served::start().await;

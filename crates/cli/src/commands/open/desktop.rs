@@ -32,7 +32,7 @@ impl OpenDesktopCommand {
         };
         let separator = if path.contains('?') { '&' } else { '?' };
         let control = if self.control { format!("{separator}control=1") } else { String::new() };
-        let link = format!("{}{path}{control}", browser_base(context, &client)?);
+        let link = format!("{}{path}{control}", browser_base(&client));
         context.ui.line(&link)?;
         if !self.no_browser {
             browse(context, &link);

@@ -8,7 +8,7 @@ mod vnc;
 use clap::{Args, Subcommand};
 
 use crate::client::{ApiClient, ServerAddress};
-use crate::context::CommandContext;
+use crate::context::{CommandContext, DEFAULT_URL};
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 
@@ -48,17 +48,17 @@ async fn show(
     purpose: &str,
 ) -> Result<CommandExit, CommandError> {
     let ticket = client.ticket(job, purpose).await?;
-    let link = format!("{}{}", browser_base(context, client)?, ticket.url);
+    let link = format!("{}{}", browser_base(client), ticket.url);
     context.ui.line(&link)?;
     browse(context, &link);
     Ok(CommandExit::Success)
 }
 
 /// Returns the address of the server for a browser; this command may have reached it by its socket.
-fn browser_base(context: &CommandContext, client: &ApiClient) -> Result<String, CommandError> {
+fn browser_base(client: &ApiClient) -> &str {
     match client.endpoint() {
-        ServerAddress::Http(base) => Ok(base.clone()),
-        ServerAddress::Socket(_) => Ok(context.endpoint()?.base().to_owned()),
+        ServerAddress::Http(base) => base,
+        ServerAddress::Socket(_) => DEFAULT_URL,
     }
 }
 
