@@ -84,14 +84,14 @@ async fn a_session_serves_tools_and_ends_succeeded_at_its_limit() {
     let limits = RequestedLimits { timeout_s: Some(2), ..session().limits };
     let id = yard.schedule(NewJob { limits, ..session() }).await.unwrap();
     yard.wait(&id, "live", |status| status.sandbox == SandboxState::Live).await.unwrap();
-    let machine = yard.yard.machine(&yard.job(&id).await.unwrap()).unwrap();
+    let machine = yard.yard.machine(&yard.job(&id).await.unwrap()).await.unwrap();
     let mut writer = machine.write("made.txt", 2, None).await.unwrap();
     writer.send(b"hi").await.unwrap();
     writer.finish().await.unwrap();
     let status = yard.ended(&id).await.unwrap();
     assert_eq!(status.state, JobState::Succeeded, "{status:?}");
     assert_eq!(names(&yard.job_folder(&id).join("output.zip")), "[('made.txt', 'hi')]");
-    assert!(yard.yard.machine(&yard.job(&id).await.unwrap()).is_err());
+    assert!(yard.yard.machine(&yard.job(&id).await.unwrap()).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,12 +100,7 @@ async fn a_kept_sandbox_outlives_its_job_until_it_is_deleted() {
     let status = yard.run(NewJob { keep: true, ..shell("echo one > one") }).await.unwrap();
     assert_eq!((status.state, status.sandbox), (JobState::Succeeded, SandboxState::Live));
     let id = status.id;
-    let machine = loop {
-        match yard.yard.machine(&yard.job(&id).await.unwrap()) {
-            Ok(machine) => break machine,
-            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
-        }
-    };
+    let machine = yard.yard.machine(&yard.job(&id).await.unwrap()).await.unwrap();
     assert_eq!(machine.stat("one").await.unwrap().size, 4);
     yard.yard.delete(&yard.job(&id).await.unwrap()).await.unwrap();
     assert!(yard.world.markers().is_empty());

@@ -4,6 +4,7 @@
 //! logs, the files, the tickets and the ports of a job can't be reached without the check of [`may`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quick_cache::sync::Cache;
 
@@ -13,11 +14,16 @@ use crate::job::{JobId, JobRow};
 
 /// Owners that are remembered, so that a busy job costs no read of its row: more than a yard runs at once.
 const REMEMBERED_OWNERS: usize = 4096;
+/// How long a call waits for a sandbox that is starting, unless the request says otherwise.
+const DEFAULT_SANDBOX_WAIT: Duration = Duration::from_secs(30);
 
 /// A job that a caller may use. The proof is as old as the request; a stream that outlives it is not checked again.
 /// Clones share it, because handler, audit and streams of one request all hold it.
 #[derive(Debug, Clone)]
-pub struct JobAccess(Arc<AdmittedJob>);
+pub struct JobAccess {
+    admitted: Arc<AdmittedJob>,
+    sandbox_wait: Duration,
+}
 
 #[derive(Debug)]
 struct AdmittedJob {
@@ -29,17 +35,28 @@ struct AdmittedJob {
 impl JobAccess {
     /// Returns the id of the job.
     pub fn id(&self) -> &JobId {
-        &self.0.id
+        &self.admitted.id
     }
 
     /// The caller who may use it.
     pub fn caller(&self) -> &Caller {
-        &self.0.caller
+        &self.admitted.caller
     }
 
     /// Rejects a use case that needs a scope the caller lacks.
     pub(super) fn require(&self, scope: AccessScope) -> Result<(), AppError> {
-        may(&self.0.caller, &self.0.owner, scope).map_err(denied)
+        may(&self.admitted.caller, &self.admitted.owner, scope).map_err(denied)
+    }
+
+    /// Returns the same access for a request that waits this long for a sandbox that is starting.
+    #[must_use]
+    pub fn with_sandbox_wait(self, sandbox_wait: Duration) -> Self {
+        Self { sandbox_wait, ..self }
+    }
+
+    /// How long a call waits for a sandbox that is starting.
+    pub(super) fn sandbox_wait(&self) -> Duration {
+        self.sandbox_wait
     }
 }
 
@@ -66,7 +83,8 @@ impl Yard {
             }
         };
         may(caller, &owner, scope).map_err(denied)?;
-        Ok(JobAccess(Arc::new(AdmittedJob { id: id.clone(), caller: caller.clone(), owner })))
+        let admitted = Arc::new(AdmittedJob { id: id.clone(), caller: caller.clone(), owner });
+        Ok(JobAccess { admitted, sandbox_wait: DEFAULT_SANDBOX_WAIT })
     }
 }
 

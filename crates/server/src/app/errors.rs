@@ -55,6 +55,13 @@ impl AppError {
             .retry_after(1)
     }
 
+    /// The server is stopping; the next one answers.
+    pub fn stopping() -> Self {
+        Self::new(ErrorCode::SandboxNotLive, "the server is stopping")
+            .hint("repeat the call when the server is back; the job goes on meanwhile")
+            .retry_after(1)
+    }
+
     /// The caller may not do this.
     pub fn missing_scope() -> Self {
         Self::new(ErrorCode::PermissionDenied, "this key does not allow that")

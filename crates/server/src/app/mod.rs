@@ -40,7 +40,7 @@ pub use logs::LogStream;
 pub use model::{CommittedEvent, DriverStatus, IdempotencyKey, JobPage, Scheduled, TicketTarget};
 pub use open::StartYardError;
 pub use sandyard_api::ErrorCode;
-pub use status::WithOutput;
+pub use status::{AwaitedChange, WithOutput};
 
 use self::access::OwnerCache;
 use self::open::YardTask;

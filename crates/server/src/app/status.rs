@@ -25,6 +25,15 @@ pub enum WithOutput {
     Without,
 }
 
+/// The change that a waiting reader of a status wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AwaitedChange {
+    /// The next change of state.
+    State,
+    /// The end of the job.
+    End,
+}
+
 /// Largest number of jobs on one page.
 const MAX_PAGE_JOBS: usize = 1000;
 
@@ -48,11 +57,12 @@ impl Yard {
         Ok(status)
     }
 
-    /// Waits until the job's state changes, it has ended, or the time is up, and returns its status then.
+    /// Waits until the awaited change has come, the job has ended, or the time is up, and returns its status then.
     pub async fn status_after_change(
         &self,
         job: &JobAccess,
         output: WithOutput,
+        awaited: AwaitedChange,
         wait: Duration,
     ) -> Result<Arc<KnownStatus>, AppError> {
         let id = job.id();
@@ -61,7 +71,8 @@ impl Yard {
         let first = self.row(id).await?;
         let changed = async {
             let mut row = first.clone();
-            while row.state == first.state && !row.state.is_terminal() {
+            let unchanged = |row: &JobRow| awaited == AwaitedChange::End || row.state == first.state;
+            while unchanged(&row) && !row.state.is_terminal() {
                 watch.changed().await;
                 row = self.row(id).await?;
             }

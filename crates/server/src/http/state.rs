@@ -1,7 +1,6 @@
 //! The state that all handlers share.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use sandyard_sandbox::machine::Machine;
@@ -15,13 +14,8 @@ use super::resources::archive;
 use super::response::failure::HttpFailure;
 use super::serve::{HttpCounters, ServeLimits};
 use super::{HttpConfig, openapi};
-use crate::app::{AppError, JobAccess, JobState, SandboxState, WithOutput, Yard};
+use crate::app::{AppError, JobAccess, Yard};
 use crate::auth::AccessRules;
-
-/// Keeper dials again within a second of losing its link; a busy machine may take a few.
-const RELINK_TIMEOUT: Duration = Duration::from_secs(5);
-/// Delay between two looks for a machine that is between two links.
-const RELINK_CHECK_DELAY: Duration = Duration::from_millis(20);
 
 /// Shared by all handlers; clones are handles to the same state.
 #[derive(Clone)]
@@ -55,24 +49,12 @@ impl HttpState {
         &self.0.config.yard
     }
 
-    /// The live machine of a job. Waits for a machine that is between two links, after a restart of either side; a job
-    /// without a live sandbox is a conflict at once.
+    /// The live machine of a job, as [`Yard::machine`] waits for it.
     pub(super) async fn machine(&self, job: &JobAccess) -> Result<Arc<Machine>, HttpFailure> {
-        let deadline = Instant::now() + RELINK_TIMEOUT;
-        loop {
-            let refusal = match self.yard().machine(job) {
-                Ok(machine) => return Ok(machine),
-                Err(refusal) => refusal,
-            };
-            let status = self.yard().status(job, WithOutput::Without).await?;
-            // After a restart the owner exports over a link that tools never get.
-            if status.state == JobState::Finishing {
-                return Err(AppError::finishing().into());
-            }
-            if status.sandbox != SandboxState::Live || Instant::now() >= deadline {
-                return Err(refusal.into());
-            }
-            tokio::time::sleep(RELINK_CHECK_DELAY).await;
+        // Waiting must not delay the stop of the server. Both branches only wait, so cancelling one loses nothing.
+        tokio::select! {
+            machine = self.yard().machine(job) => Ok(machine?),
+            () = self.shutdown().cancelled() => Err(AppError::stopping().into()),
         }
     }
 

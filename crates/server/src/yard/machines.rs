@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sandyard_sandbox::machine::Machine;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::job::JobId;
@@ -13,7 +14,13 @@ use crate::job::JobId;
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Machines {
     live: Arc<Mutex<HashMap<JobId, Arc<Machine>>>>,
+    /// Counts the machines that were published, so that calls which wait for one look again.
+    published: Arc<watch::Sender<u64>>,
 }
+
+/// A wait for machines that are published.
+#[derive(Debug)]
+pub(crate) struct MachinesWatch(watch::Receiver<u64>);
 
 /// A machine that tools can reach until this is dropped.
 #[derive(Debug)]
@@ -32,12 +39,28 @@ impl Machines {
         let machine = Arc::new(machine.behind_doors(doors.clone()));
         let mut live = self.live.lock();
         live.insert(job.clone(), Arc::clone(&machine));
+        self.published.send_modify(|count| *count += 1);
         Reachable { machines: self.clone(), job: job.clone(), machine, doors }
+    }
+
+    /// Watches from now on. A caller that looks for a machine after this call misses none.
+    pub(crate) fn watch(&self) -> MachinesWatch {
+        MachinesWatch(self.published.subscribe())
     }
 
     /// Returns the machine of a job, if tools can reach it now.
     pub(crate) fn get(&self, job: &JobId) -> Option<Arc<Machine>> {
         self.live.lock().get(job).cloned()
+    }
+}
+
+impl MachinesWatch {
+    /// Returns after the next machine of any job is published, or at once after one since the last call.
+    pub(crate) async fn changed(&mut self) {
+        if self.0.changed().await.is_err() {
+            // The yard is gone, so no machine will come. The caller's other branches or timeout decide.
+            std::future::pending::<()>().await;
+        }
     }
 }
 

@@ -199,7 +199,7 @@ async fn w23_a_job_of_somebody_else_is_an_unknown_job() {
     let denied = Some(ErrorCode::PermissionDenied);
     assert_eq!(yard.yard.cancel(&job).await.err().map(|error| error.code), denied);
     assert_eq!(yard.yard.delete(&job).await.err().map(|error| error.code), denied);
-    assert_eq!(yard.yard.machine(&job).err().map(|error| error.code), denied);
+    assert_eq!(yard.yard.machine(&job).await.err().map(|error| error.code), denied);
     let ticket = yard.yard.make_ticket(&job, TicketTarget::Pty).await;
     assert_eq!(ticket.err().map(|error| error.code), denied);
     assert!(yard.yard.make_ticket(&job, TicketTarget::Download).await.is_ok());

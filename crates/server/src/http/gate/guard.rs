@@ -4,15 +4,17 @@
 //! the request's name and origin are checked, then the key, then the right to the job. The audit comes last: a request that
 //! is refused here does nothing to a job.
 
+use std::time::Duration;
+
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use sandyard_api::{ApiError, ErrorCode};
+use sandyard_api::{ApiError, ErrorCode, Query, bounds};
 
 use crate::app::{AppError, TicketTarget};
 use crate::auth::visits::is_foreign;
-use crate::auth::{Caller, RequestHead, unauthorized};
+use crate::auth::{AccessScope, Caller, RequestHead, unauthorized};
 use crate::http::request::conditions::wants_page;
 use crate::http::request::extract::job_segment;
 use crate::http::request::query::query_value;
@@ -76,8 +78,22 @@ async fn enter(
     let id = job_segment(request.uri().path()).and_then(JobId::parse).ok_or_else(AppError::unknown_job)?;
     // Before the audit: a caller without a right must not be able to fill a foreign job's audit.
     let job = state.yard().job(&caller, &id, scope).await?;
+    let job = match sandbox_wait(scope, &request)? {
+        Some(wait) => job.with_sandbox_wait(wait),
+        None => job,
+    };
     request.extensions_mut().insert(job.clone());
     Ok(audit_layer::record(state, rule.audit, &job, request, next).await?)
+}
+
+/// The time that a request for a tool gives a sandbox that is starting; `None` if it names none.
+fn sandbox_wait(scope: AccessScope, request: &Request) -> Result<Option<Duration>, HttpFailure> {
+    if scope != AccessScope::UseSandbox {
+        return Ok(None);
+    }
+    let Some(text) = query_value(request.uri(), "wait") else { return Ok(None) };
+    let query = Query::read(vec![("wait".to_owned(), text)], &["wait"])?;
+    Ok(query.whole("wait", bounds::WAIT_S)?.map(Duration::from_secs))
 }
 
 /// Rejects requests that no route takes: an absolute address, a foreign name, a foreign page.

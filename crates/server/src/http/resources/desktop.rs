@@ -90,7 +90,7 @@ pub(in crate::http) async fn socket(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> HttpAnswer {
     check_origin(&headers)?;
-    let query = query(&uri, &["control", "ticket"])?;
+    let query = query(&uri, &["control", "ticket", "wait"])?;
     let rights =
         if query.whole("control", 0..=1)? == Some(1) { ClientRights::Control } else { ClientRights::View };
     let upgrade = upgrade.map_err(|_| {

@@ -56,7 +56,7 @@ pub(in crate::http) async fn read(
     headers: HeaderMap,
 ) -> HttpAnswer {
     let path = path_of(&uri)?;
-    let query = query(&uri, &["stat", "search", "archive", "after"])?;
+    let query = query(&uri, &["stat", "search", "archive", "after", "wait"])?;
     let look = FileQuery::from_query(&query)?;
     let machine = state.machine(&job).await?;
     match look {

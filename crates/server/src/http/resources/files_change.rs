@@ -122,7 +122,7 @@ pub(in crate::http) async fn change(
     body: RequestBody,
 ) -> HttpAnswer {
     let path = named_path(&uri)?;
-    query(&uri, &[])?;
+    query(&uri, &["wait"])?;
     let (change, _room) = body.json(FileChange::from_json).await?;
     let machine = state.machine(&job).await?;
     let view = match change {
@@ -155,7 +155,7 @@ pub(in crate::http) async fn remove(
     uri: Uri,
 ) -> HttpAnswer {
     let path = named_path(&uri)?;
-    let recursive = query(&uri, &["recursive"])?.switch("recursive")?;
+    let recursive = query(&uri, &["recursive", "wait"])?.switch("recursive")?;
     let machine = state.machine(&job).await?;
     machine.remove(&path, recursive).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

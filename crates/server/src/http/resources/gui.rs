@@ -84,7 +84,7 @@ pub(in crate::http) async fn screenshot(
     RouteJob(job): RouteJob,
     uri: Uri,
 ) -> HttpAnswer {
-    let asked = query(&uri, &["window", "entry", "picture"])?;
+    let asked = query(&uri, &["window", "entry", "picture", "wait"])?;
     let window = asked.whole("window", 0..=u64::from(u32::MAX))?;
     if let Some(entry) = asked.whole("entry", 1..=u64::MAX)? {
         let picture = asked.whole("picture", 0..=u64::MAX)?.unwrap_or(0);

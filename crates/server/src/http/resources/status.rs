@@ -12,7 +12,7 @@ use bytes::Bytes;
 use sandyard_api::{ApiError, ErrorBody, ErrorCode, JobView, bounds};
 use serde_json::{Map, Value};
 
-use crate::app::{AppError, JobStatus, KnownStatus, WithOutput};
+use crate::app::{AppError, AwaitedChange, JobStatus, KnownStatus, WithOutput};
 use crate::http::HttpState;
 use crate::http::request::conditions::none_match;
 use crate::http::request::extract::RouteJob;
@@ -20,12 +20,13 @@ use crate::http::request::query::query;
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 use crate::http::response::views;
 
-/// A job's status. With `wait`, answers when the state changes or the time is up.
+/// A job's status. With `wait`, answers when the state changes, or when the job has ended, or the time is up.
 #[utoipa::path(
     get, path = "/status/{id}", tag = "jobs",
     params(
         ("id" = String, Path, description = "The job"),
-        ("wait" = Option<u64>, Query, description = "Seconds to wait for a change of state, at most 300"),
+        ("wait" = Option<u64>, Query, description = "Seconds to wait for what `wait_for` names, at most 300"),
+        ("wait_for" = Option<String>, Query, description = "`change` (the next change of state, the default) or `end` (the end of the job)"),
         ("fields" = Option<String>, Query, description = "Only these members, separated by commas"),
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier answer"),
     ),
@@ -41,8 +42,9 @@ pub(in crate::http) async fn status(
     uri: Uri,
     headers: HeaderMap,
 ) -> HttpAnswer {
-    let query = query(&uri, &["wait", "fields"])?;
+    let query = query(&uri, &["wait", "wait_for", "fields"])?;
     let wait = query.whole("wait", bounds::WAIT_S)?.unwrap_or(0);
+    let awaited = awaited_change(query.text("wait_for"))?;
     let fields = query.text("fields");
     let output = if fields.is_none_or(|fields| fields.contains("std")) {
         WithOutput::Tails
@@ -53,7 +55,7 @@ pub(in crate::http) async fn status(
     let mut status = state.yard().status(&job, output).await?;
     let stale = headers.contains_key("if-none-match") && !known(&status);
     if wait > 0 && !stale && !status.state.is_terminal() {
-        let change = state.yard().status_after_change(&job, output, Duration::from_secs(wait));
+        let change = state.yard().status_after_change(&job, output, awaited, Duration::from_secs(wait));
         // A long poll must not delay the stop of the server: the client then gets the status that was read before. Both branches
         // only wait, so cancelling one loses nothing.
         tokio::select! {
@@ -74,7 +76,8 @@ pub(in crate::http) async fn status(
     get, path = "/jobs/{id}", tag = "jobs",
     params(
         ("id" = String, Path, description = "The job"),
-        ("wait" = Option<u64>, Query, description = "Seconds to wait for a change of state, at most 300"),
+        ("wait" = Option<u64>, Query, description = "Seconds to wait for what `wait_for` names, at most 300"),
+        ("wait_for" = Option<String>, Query, description = "`change` (the next change of state, the default) or `end` (the end of the job)"),
         ("fields" = Option<String>, Query, description = "Only these members, separated by commas"),
     ),
     responses(
@@ -89,6 +92,16 @@ pub(in crate::http) async fn job(
     headers: HeaderMap,
 ) -> HttpAnswer {
     status(state, job, uri, headers).await
+}
+
+fn awaited_change(name: Option<&str>) -> Result<AwaitedChange, HttpFailure> {
+    match name {
+        None | Some("change") => Ok(AwaitedChange::State),
+        Some("end") => Ok(AwaitedChange::End),
+        Some(_) => {
+            Err(ApiError::new(ErrorCode::BadRequest, "`wait_for` must be `change` or `end`").into())
+        }
+    }
 }
 
 /// The entity tag. What a job waits for is not in its row, so it does not raise the revision and is hashed here.

@@ -52,7 +52,7 @@ pub(in crate::http) async fn open(
     uri: Uri,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> HttpAnswer {
-    let query = query(&uri, &["columns", "rows", "ticket"])?;
+    let query = query(&uri, &["columns", "rows", "ticket", "wait"])?;
     let columns = query.whole("columns", 1..=1000)?.unwrap_or(80);
     let rows = query.whole("rows", 1..=1000)?.unwrap_or(24);
     let size = size(columns, rows).ok_or_else(|| bad("a terminal has 1 to 1000 columns and rows"))?;
