@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sandyard_programs::PROGRAMS;
 use sandyard_protocol::Secret;
 use sandyard_sandbox::driver::{Driver, ImageDigest, Limits, LocalImages, SandboxId, SandboxSpec};
 use sandyard_sandbox::drivers::native::{
@@ -125,6 +126,7 @@ fn config(root: &Path, directory: &Path) -> NativeConfig {
         blank_disks: 2,
         blank_disk_mib: Limits::default().disk_mib,
         images: Arc::new(OneTree(root.to_owned())),
+        programs: PROGRAMS,
         fail_at: None,
     }
 }

@@ -5,7 +5,7 @@
 
 pub mod driver;
 pub mod drivers;
-mod guest_programs;
+pub mod guest_programs;
 mod host;
 pub mod image;
 pub mod machine;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::catalogue;
 use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
@@ -19,6 +20,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, DriverOpenE
         kvm: "/dev/kvm".into(),
         boot_time: settings.boot_time,
         images: plan.images.clone(),
+        programs: PROGRAMS,
     })?;
     Ok(Arc::new(driver))
 }

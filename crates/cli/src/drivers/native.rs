@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::native::{LAUNCHER_COMMAND, LauncherProgram, NativeConfig, NativeDriver};
 
@@ -19,6 +20,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, DriverOpenE
         blank_disks: plan.pool,
         blank_disk_mib: plan.disk_mib,
         images: plan.images.clone(),
+        programs: PROGRAMS,
         fail_at: None,
     })?;
     Ok(Arc::new(driver))

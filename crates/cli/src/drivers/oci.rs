@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::catalogue;
 use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
@@ -18,6 +19,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, DriverOpenE
         allow_outdated_runtime: settings.allow_outdated_runtime,
         disk_mib: plan.disk_mib,
         images: plan.images.clone(),
+        programs: PROGRAMS,
         fail_at: None,
     })?;
     Ok(Arc::new(driver))

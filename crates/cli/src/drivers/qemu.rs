@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::catalogue;
 use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver};
@@ -22,6 +23,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, DriverOpenE
         },
         boot_time: settings.boot_time,
         images: plan.images.clone(),
+        programs: PROGRAMS,
         fail_at: None,
     })?;
     Ok(Arc::new(driver))

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandyard_conformance::{DriverSubject, TestImages};
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver};
 use sandyard_sandbox::image::{ImageFlavour, ImageStore};
@@ -71,6 +72,7 @@ impl DockerYard {
             socket: self.engine.socket.clone(),
             disk_mib: 4096,
             images: Arc::new(self.images.clone()),
+            programs: PROGRAMS,
             allow_outdated_runtime: true,
             fail_at: None,
         }

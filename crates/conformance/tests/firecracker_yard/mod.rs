@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_conformance::{DriverSubject, TestImages};
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::{Driver, DriverOpenError, Limits, SandboxSpec};
 use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
 use serde_json::Value;
@@ -63,6 +64,7 @@ impl DoubleYard {
             kvm: "/dev/null".into(),
             boot_time: Duration::from_secs(60),
             images: Arc::new(self.images()),
+            programs: PROGRAMS,
         }
     }
 

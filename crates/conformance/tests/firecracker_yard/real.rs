@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandyard_conformance::{DriverSubject, TestImages};
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::{Driver, DriverVerdict};
 use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
 use sandyard_sandbox::image::{ImageFlavour, ImageStore};
@@ -61,6 +62,7 @@ impl RealYard {
             kvm: "/dev/kvm".into(),
             boot_time: boot_time(),
             images: Arc::new(images.clone()),
+            programs: PROGRAMS,
         };
         Ok(Self { directory, config, images })
     }

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use sandyard_conformance::probe_program;
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::{Driver, ImageDigest, SandboxSpec};
+use sandyard_sandbox::image::ImageStore;
 use sandyard_sandbox::image::vm::VmImages;
 use tokio::time::{sleep, timeout};
 
@@ -21,7 +23,7 @@ const SPARE_KIB: u64 = 16 * 1024;
 
 /// Copies the kernel of the real cache to one of the test's own.
 pub(crate) fn copy_kernel(real: &Path, cache: &Path) {
-    let kernel = VmImages::new(real).kernel().unwrap().unwrap().file();
+    let kernel = VmImages::new(ImageStore::new(real), PROGRAMS).kernel().unwrap().unwrap().file();
     let from = kernel.parent().unwrap();
     let to = cache.join("kernels").join(from.file_name().unwrap());
     fs::create_dir_all(to.join("modules")).unwrap();
@@ -33,7 +35,7 @@ pub(crate) fn copy_kernel(real: &Path, cache: &Path) {
 /// Puts the hostile guest in the place of ours.
 pub(crate) async fn plant(driver: &dyn Driver, image: &ImageDigest, cache: &Path) {
     driver.prepare_image(image, &|_| {}).await.unwrap();
-    let kernel = VmImages::new(cache).kernel().unwrap().unwrap().file();
+    let kernel = VmImages::new(ImageStore::new(cache), PROGRAMS).kernel().unwrap().unwrap().file();
     let files = fs::read_dir(kernel.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
     let is_initrd = |path: &std::path::PathBuf| path.to_string_lossy().contains("/initrd-");
     let initrds: Vec<_> = files.filter(is_initrd).collect();

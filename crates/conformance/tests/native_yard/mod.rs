@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandyard_conformance::{DriverSubject, TestImages};
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDriver, NativeStep};
 
@@ -99,6 +100,7 @@ impl NativeYard {
             blank_disks: 1,
             blank_disk_mib: 4096,
             images: Arc::new(self.images.clone()),
+            programs: PROGRAMS,
             fail_at,
         }
     }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandyard_conformance::{DriverSubject, TestImages};
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::{Driver, DriverOpenError, DriverVerdict};
 use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
 
@@ -66,6 +67,7 @@ impl OciYard {
             allow_outdated_runtime: true,
             disk_mib: 512,
             images: Arc::new(self.images.clone()),
+            programs: PROGRAMS,
             fail_at: None,
         }
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandyard_conformance::{DriverSubject, TestImages};
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver};
 use sandyard_sandbox::image::vm::VmImages;
@@ -31,7 +32,7 @@ impl QemuYard {
             println!("skipped: needs an image: one built by `sandyard image build --flavour base`");
             return None;
         };
-        if VmImages::new(cache()).kernel().unwrap().is_none() {
+        if VmImages::new(ImageStore::new(cache()), PROGRAMS).kernel().unwrap().is_none() {
             println!("skipped: needs a kernel: one fetched by `sandyard image build --format vm`");
             return None;
         }
@@ -73,6 +74,7 @@ impl QemuYard {
             acceleration,
             boot_time: Duration::from_secs(60),
             images: Arc::new(self.images.clone()),
+            programs: PROGRAMS,
             fail_at: None,
         }
     }

@@ -1,5 +1,6 @@
 //! Builds an image in the form of virtual machines.
 
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::image::vm::{KernelSource, VmImage, VmImages};
 use sandyard_sandbox::image::{BuildError, Cancellation, Image, ImageStore};
 
@@ -16,7 +17,7 @@ pub(super) async fn make(
     source: KernelSource,
 ) -> Result<Option<VmImage>, CommandError> {
     let (cancellation, ui, root) = (Cancellation::default(), context.ui, image.root.clone());
-    let images = VmImages::of_store(store.clone());
+    let images = VmImages::new(store.clone(), PROGRAMS);
     let builder = builder(store, &context.surroundings, cancellation.clone());
     let mut stop = machine::stop_signals();
     let mut making = tokio::task::spawn_blocking(move || {

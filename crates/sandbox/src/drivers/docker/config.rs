@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::step::DockerStep;
 use crate::driver::LocalImages;
+use crate::guest_programs::GuestPrograms;
 
 /// Settings of the driver.
 #[derive(Debug, Clone)]
@@ -19,6 +20,8 @@ pub struct DockerConfig {
     pub disk_mib: u64,
     /// Finds the trees of the images on this host.
     pub images: Arc<dyn LocalImages>,
+    /// Programs that run inside the sandboxes.
+    pub programs: GuestPrograms,
     /// True if jobs that name the driver may use an engine whose runtime has known holes.
     pub allow_outdated_runtime: bool,
     /// Step at which every start fails; for tests.

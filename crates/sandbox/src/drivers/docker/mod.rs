@@ -32,7 +32,6 @@ use crate::driver::{
     ImageDigest, Isolation, IsolationLevel, LinkError, ListError, Liveness, PrepareImageError,
     ReportProgress, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
-use crate::guest_programs;
 use crate::host::layout;
 use crate::host::sandboxes::MarkedSandboxes;
 use crate::host::sandboxes::ids::Supply;
@@ -59,7 +58,9 @@ impl DockerDriver {
             stage: DiskStage::open(&config.data).map_err(prepare("make the stage of disks"))?,
             links: SocketLinks::open(&config.run.join("links"), KeeperEntry::Group)
                 .map_err(prepare("make the run directory"))?,
-            programs: guest_programs::install(&config.data.join("programs"))
+            programs: config
+                .programs
+                .install(&config.data.join("programs"))
                 .map_err(prepare("install the guest"))?,
             locks: SandboxLocks::default(),
             config,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::driver::LocalImages;
+use crate::guest_programs::GuestPrograms;
 
 /// Settings of the driver.
 #[derive(Debug, Clone)]
@@ -24,4 +25,6 @@ pub struct FirecrackerConfig {
     pub boot_time: Duration,
     /// Finds the trees of the images on this host.
     pub images: Arc<dyn LocalImages>,
+    /// Programs that run inside the sandboxes.
+    pub programs: GuestPrograms,
 }

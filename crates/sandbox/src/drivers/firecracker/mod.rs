@@ -46,6 +46,7 @@ use crate::host::sandboxes::ids::Supply;
 use crate::host::storage::disk::Disks;
 use crate::host::vm::machine_image;
 use crate::host::vm::machine_plan;
+use crate::image::ImageStore;
 use crate::image::vm::VmImages;
 
 /// Size of blank disks in stock: none is kept, since formatting one is nothing beside a boot.
@@ -61,7 +62,7 @@ impl FirecrackerDriver {
         let disks = Disks::open(&config.data, BLANK_DISK_MIB).map_err(prepare("open the stock of disks"))?;
         let jails = Jails::open(&config.data, host.programs.name()).map_err(prepare("open the jails"))?;
         let state = FirecrackerState {
-            images: VmImages::new(&config.cache),
+            images: VmImages::new(ImageStore::new(&config.cache), config.programs),
             config,
             programs: host.programs,
             sandboxes: remembered.on_host(host.layout, Supply::Host),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::launcher::step::NativeStep;
 use super::launcher_program::LauncherProgram;
 use crate::driver::LocalImages;
+use crate::guest_programs::GuestPrograms;
 
 /// Settings of the driver.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct NativeConfig {
     pub blank_disk_mib: u64,
     /// Finds the trees of the images on this host.
     pub images: Arc<dyn LocalImages>,
+    /// Programs that run inside the sandboxes.
+    pub programs: GuestPrograms,
     /// Step at which every start fails; for tests.
     pub fail_at: Option<NativeStep>,
 }

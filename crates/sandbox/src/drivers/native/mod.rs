@@ -42,7 +42,6 @@ use crate::driver::{
     FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError, Liveness, SandboxId, SandboxSpec,
     StartError, StopError, Usage, UsageError,
 };
-use crate::guest_programs;
 use crate::host::sandboxes::MarkedSandboxes;
 use crate::host::sandboxes::links::SocketLinks;
 
@@ -64,7 +63,9 @@ impl NativeDriver {
             config.fail_at,
         );
         let state = Arc::new(NativeState {
-            programs: guest_programs::install(&config.data.join("programs"))
+            programs: config
+                .programs
+                .install(&config.data.join("programs"))
                 .map_err(prepare("install the guest"))?,
             links: SocketLinks::open(&config.run, setup.entry).map_err(prepare("make the run directory"))?,
             slots,

@@ -88,6 +88,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::guest_programs::GuestPrograms;
     use crate::image::ImageStore;
 
     fn config(runtime: &str, allow_outdated_runtime: bool) -> OciConfig {
@@ -98,6 +99,7 @@ mod tests {
             allow_outdated_runtime,
             disk_mib: 1,
             images: Arc::new(ImageStore::new("/nowhere")),
+            programs: GuestPrograms { guest: b"", agent: b"" },
             fail_at: None,
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::step::OciStep;
 use crate::driver::LocalImages;
+use crate::guest_programs::GuestPrograms;
 
 /// Settings of the driver.
 #[derive(Debug, Clone)]
@@ -21,6 +22,8 @@ pub struct OciConfig {
     pub disk_mib: u64,
     /// Finds the trees of the images on this host.
     pub images: Arc<dyn LocalImages>,
+    /// Programs that run inside the sandboxes.
+    pub programs: GuestPrograms,
     /// Step at which every start fails; for tests.
     pub fail_at: Option<OciStep>,
 }

@@ -31,7 +31,6 @@ use crate::driver::{
     FoundSandbox, Isolation, LinkError, ListError, Liveness, SandboxId, SandboxSpec, StartError, StopError,
     Usage, UsageError,
 };
-use crate::guest_programs;
 use crate::host::console::Consoles;
 use crate::host::sandboxes::MarkedSandboxes;
 use crate::host::sandboxes::ids::Supply;
@@ -53,7 +52,9 @@ impl OciDriver {
             links: SocketLinks::open(&config.run, KeeperEntry::Group)
                 .map_err(prepare("make the run directory"))?,
             disks: Disks::open(data, config.disk_mib).map_err(prepare("open the stock of disks"))?,
-            programs: guest_programs::install(&data.join("programs"))
+            programs: config
+                .programs
+                .install(&data.join("programs"))
                 .map_err(prepare("install the guest"))?,
             sandboxes: remembered.on_host(layout, Supply::Host),
             nodes: stage::node_maker(runtime.kind),

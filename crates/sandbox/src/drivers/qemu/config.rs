@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::host::Acceleration;
 use super::step::QemuStep;
 use crate::driver::LocalImages;
+use crate::guest_programs::GuestPrograms;
 
 /// Settings of the driver.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub struct QemuConfig {
     pub boot_time: Duration,
     /// Finds the trees of the images on this host.
     pub images: Arc<dyn LocalImages>,
+    /// Programs that run inside the sandboxes.
+    pub programs: GuestPrograms,
     /// Step at which every start fails; for tests.
     pub fail_at: Option<QemuStep>,
 }

@@ -45,6 +45,7 @@ use crate::host::sandboxes::ids::Supply;
 use crate::host::storage::disk::Disks;
 use crate::host::vm::machine_image;
 use crate::host::vm::machine_plan;
+use crate::image::ImageStore;
 use crate::image::vm::VmImages;
 
 /// Size of blank disks in stock: none is kept, since formatting one is nothing beside a boot.
@@ -59,7 +60,7 @@ impl QemuDriver {
         let state = QemuState {
             sandboxes: remembered.on_host(layout, Supply::Host),
             disks: disks.map_err(DriverOpenError::prepare("open the stock of disks"))?,
-            images: VmImages::new(&config.cache),
+            images: VmImages::new(ImageStore::new(&config.cache), config.programs),
             clock_khz: sys::clock_khz(),
             links: links::QemuLinks::default(),
             consoles: Consoles::default(),

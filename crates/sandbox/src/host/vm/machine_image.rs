@@ -45,6 +45,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::guest_programs::GuestPrograms;
     use crate::image::ImageStore;
 
     #[expect(
@@ -71,7 +72,7 @@ mod tests {
         let told = Mutex::new(Vec::new());
         let tell = |word: String| told.lock().unwrap().push(word);
         let failed = prepare(
-            &VmImages::new(cache.path()),
+            &VmImages::new(ImageStore::new(cache.path()), GuestPrograms { guest: b"", agent: b"" }),
             &ImageStore::new(cache.path()),
             &digest,
             &tell,

@@ -1,7 +1,7 @@
 //! The first root file system of a machine: our guest as `/init`, the program of tasks, and the modules of
 //! one kernel.
 //!
-//! It is made of programs inside this one, so a machine never runs another guest than the server that started
+//! It is made of the programs that the host's binary carries, so a machine never runs another guest than the server that started
 //! it knows. It lies beside its kernel, named by its content. Writing one takes some milliseconds.
 
 use std::fs::{self, File, Permissions};
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::cpio::CpioArchive;
 use super::kernel::VmKernel;
 use super::unfinished::{UNFINISHED, unfinished};
-use crate::guest_programs;
+use crate::guest_programs::GuestPrograms;
 
 /// Version of the layout. A change here gives the file a new name.
 const FORMAT: &str = "sandyard initrd 1";
@@ -26,18 +26,17 @@ const PREFIX: &str = "initrd-";
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns the initrd of a kernel, made if it is missing.
-pub(super) fn ensure(kernel: &VmKernel) -> io::Result<PathBuf> {
+pub(super) fn ensure(kernel: &VmKernel, programs: &GuestPrograms) -> io::Result<PathBuf> {
     let mut hash = Sha256::new();
     hash.update(FORMAT);
-    hash.update(guest_programs::GUEST);
-    hash.update(guest_programs::AGENT);
+    programs.hash_into(&mut hash);
     let name = format!("{PREFIX}{}", &hex::encode(hash.finalize())[..16]);
     let target = kernel.folder.join(&name);
     if target.exists() {
         return Ok(target);
     }
     let temporary = unfinished(&target)?;
-    let written = write(kernel, &temporary).and_then(|()| fs::rename(&temporary, &target));
+    let written = write(kernel, programs, &temporary).and_then(|()| fs::rename(&temporary, &target));
     if written.is_err() {
         // The error to report is the one of the write.
         drop(fs::remove_file(&temporary));
@@ -47,7 +46,7 @@ pub(super) fn ensure(kernel: &VmKernel) -> io::Result<PathBuf> {
     Ok(target)
 }
 
-fn write(kernel: &VmKernel, path: &Path) -> io::Result<()> {
+fn write(kernel: &VmKernel, programs: &GuestPrograms, path: &Path) -> io::Result<()> {
     let mut archive = CpioArchive::new(BufWriter::new(File::create(path)?));
     let modules = relative(MACHINE_MODULES);
     archive.directory(modules, 0o700)?;
@@ -57,8 +56,8 @@ fn write(kernel: &VmKernel, path: &Path) -> io::Result<()> {
     }
     let job = relative(MACHINE_PROGRAMS);
     archive.directory(job, 0o755)?;
-    archive.file(&format!("{job}/{AGENT_PROGRAM}"), 0o555, guest_programs::AGENT)?;
-    archive.file(&format!("{job}/{MACHINE_GUEST}"), 0o555, guest_programs::GUEST)?;
+    archive.file(&format!("{job}/{AGENT_PROGRAM}"), 0o555, programs.agent)?;
+    archive.file(&format!("{job}/{MACHINE_GUEST}"), 0o555, programs.guest)?;
     archive.link("init", &format!("{job}/{MACHINE_GUEST}"))?;
     let file = archive.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
     // Every machine runs as a user of its own and must be able to read the file.
@@ -97,6 +96,8 @@ mod tests {
     use super::*;
     use crate::image::store::ImageStore;
 
+    const PROGRAMS: GuestPrograms = GuestPrograms { guest: b"guest", agent: b"agent" };
+
     fn kernel(folder: &Path) -> VmKernel {
         fs::write(folder.join("bzImage"), "kernel").unwrap();
         let files = KernelFiles { kernel: folder.join("bzImage"), modules: None };
@@ -111,7 +112,7 @@ mod tests {
             let file = File::create(kernel.folder.join(name)).unwrap();
             file.set_modified(SystemTime::now() - RETENTION * days).unwrap();
         }
-        ensure(&kernel).unwrap();
+        ensure(&kernel, &PROGRAMS).unwrap();
         let left = |name: &str| kernel.folder.join(name).exists();
         assert_eq!(
             ["initrd-old", "initrd-new", "new-initrd-old-1", "notes"].map(left),
@@ -125,7 +126,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kernel = kernel(folder.path());
         std::thread::scope(|scope| {
-            let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| ensure(&kernel))).collect();
+            let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| ensure(&kernel, &PROGRAMS))).collect();
             for maker in makers {
                 assert!(maker.join().unwrap().unwrap().exists());
             }

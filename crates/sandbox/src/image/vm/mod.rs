@@ -28,6 +28,7 @@ use super::build_error::BuildError;
 use super::steps;
 use super::store::{ImageStore, ImageStoreError, at};
 use super::{ImageFlavour, recipe};
+use crate::guest_programs::GuestPrograms;
 use kernel::KernelFiles;
 
 /// Debian's kernel for virtual machines: a tenth of the modules of the ordinary one.
@@ -64,17 +65,13 @@ pub struct VmImage {
 #[derive(Debug, Clone)]
 pub struct VmImages {
     store: ImageStore,
+    programs: GuestPrograms,
 }
 
 impl VmImages {
-    /// Opens the images of a cache folder.
-    pub fn new(cache: impl Into<PathBuf>) -> Self {
-        Self { store: ImageStore::new(cache) }
-    }
-
-    /// Opens the images of a store.
-    pub fn of_store(store: ImageStore) -> Self {
-        Self { store }
+    /// Opens the images of a store, whose machines run these programs.
+    pub fn new(store: ImageStore, programs: GuestPrograms) -> Self {
+        Self { store, programs }
     }
 
     /// Returns the kernel that machines boot, if there is one.
@@ -86,7 +83,7 @@ impl VmImages {
     /// seconds for a disk.
     pub fn of(&self, image_root: &Path) -> Result<VmImage, VmImageError> {
         let kernel = self.kernel()?.ok_or(VmImageError::NoKernel)?;
-        let initrd = initrd::ensure(&kernel).map_err(VmImageError::Initrd)?;
+        let initrd = initrd::ensure(&kernel, &self.programs).map_err(VmImageError::Initrd)?;
         let root_disk = root_disk::ensure(image_root)
             .map_err(|source| VmImageError::RootDisk { tree: image_root.to_owned(), source })?;
         Ok(VmImage { kernel: kernel.file(), initrd, root_disk })

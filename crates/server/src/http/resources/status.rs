@@ -98,9 +98,7 @@ fn awaited_change(name: Option<&str>) -> Result<AwaitedChange, HttpFailure> {
     match name {
         None | Some("change") => Ok(AwaitedChange::State),
         Some("end") => Ok(AwaitedChange::End),
-        Some(_) => {
-            Err(ApiError::new(ErrorCode::BadRequest, "`wait_for` must be `change` or `end`").into())
-        }
+        Some(_) => Err(ApiError::new(ErrorCode::BadRequest, "`wait_for` must be `change` or `end`").into()),
     }
 }
 

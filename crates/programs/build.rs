@@ -1,7 +1,7 @@
-//! Builds the guest and the loop of tasks for the static target, so that the driver can carry them inside this crate.
+//! Builds the guest and the loop of tasks for the static target, so that this crate can carry them.
 //!
-//! `SANDYARD_GUEST_BINARY` names a finished guest instead, beside which the loop is. The nested build has a target directory of its own, because the outer
-//! one is locked by the cargo that runs this.
+//! `SANDYARD_GUEST_BINARY` names a finished guest instead, beside which the loop is. The nested build has a target directory of
+//! its own, because the outer one is locked by the cargo that runs this.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
