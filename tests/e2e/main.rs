@@ -31,6 +31,7 @@ mod kernels;
 mod mcp;
 mod notebooks;
 mod origins;
+mod processes;
 mod provider;
 mod real_model;
 mod recording;

@@ -11,7 +11,10 @@ async fn shell_answers_with_both_outputs_and_the_code() {
     let yard = Yard::start().await;
     let id = yard.session().await;
     let answer = yard.shell(&id, "echo out; echo err >&2; exit 3").await;
-    assert_eq!(answer, json!({"stdout": "out\n", "stderr": "err\n", "exit_code": 3, "timed_out": false}));
+    let process = answer["process"].clone();
+    let expected =
+        json!({"process": process, "stdout": "out\n", "stderr": "err\n", "exit_code": 3, "timed_out": false});
+    assert_eq!((answer, process.is_string()), (expected, true));
     let body = json!({"command": "cat; echo $X; pwd", "stdin": "typed\n", "env": {"X": "y"}, "cwd": "/tmp"});
     let answer = yard.post_json(&format!("/jobs/{id}/shell"), &body).await;
     assert_eq!(answer["stdout"], "typed\ny\n/tmp\n");

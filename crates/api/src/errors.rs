@@ -135,6 +135,8 @@ error_codes! {
     UnknownKernel = 404 "unknown_kernel",
     /// No such execution, or its record was removed.
     UnknownExecution = 404 "unknown_execution",
+    /// No such process in the sandbox, or it ended and was forgotten.
+    UnknownProcess = 404 "unknown_process",
     /// The route does not support the method.
     MethodNotAllowed = 405 "method_not_allowed",
     /// The client was too slow.

@@ -250,15 +250,21 @@ impl OutputText {
     }
 }
 
-/// An event of `POST /jobs/{id}/shell` with `Accept: text/event-stream`: output, then one `exit` or `error`.
+/// An event of `POST /jobs/{id}/shell` and `GET /jobs/{id}/processes/{process}` with `Accept: text/event-stream`: `started`, output,
+/// then one `exit` or `error`. The SSE field `id` of output is the position after it, for `?offset=` or `Last-Event-ID`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ShellEvent {
+    /// The command runs. A client whose connection is lost finds it again by this id.
+    Started {
+        /// Id of the process.
+        process: String,
+    },
     /// Standard output.
     Stdout(OutputText),
     /// Standard error.
     Stderr(OutputText),
-    /// Output was dropped because the client reads too slowly.
+    /// Output was dropped: the client read too slowly, or it came back too late.
     Truncated {
         /// Number of dropped bytes.
         dropped_bytes: u64,
@@ -283,6 +289,7 @@ impl ShellEvent {
     /// Returns the SSE field `event`.
     pub fn name(&self) -> &'static str {
         match self {
+            Self::Started { .. } => "started",
             Self::Stdout(_) => "stdout",
             Self::Stderr(_) => "stderr",
             Self::Truncated { .. } => "truncated",

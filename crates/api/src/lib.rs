@@ -27,6 +27,7 @@ pub use requests::files::{EditBody, FileChange, FileChangeBody, workspace_path, 
 pub use requests::git::{GitBody, GitSource};
 pub use requests::gui::GuiRequest;
 pub use requests::nearest::nearest;
+pub use requests::processes::{ProcessSignal, SignalRequest};
 pub use requests::query::Query;
 pub use requests::schedule::{JobKind, OnSilence, RequestedLimits, ScheduleBody};
 pub use requests::session::{ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
@@ -39,6 +40,6 @@ pub use views::{
     AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverOffer, DriverState,
     DriverView, ExplanationView, FileEntryView, FileStatView, GuiResultView, GuiView, HealthView,
     ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView, KernelListView,
-    KernelView, ListingView, SandboxState, ScheduleView, SearchHitView, SearchView, ShellView, TicketView,
-    UsageView, VersionView, WaitingView, WantedResource, WindowView,
+    KernelView, ListingView, ProcessListView, ProcessView, SandboxState, ScheduleView, SearchHitView,
+    SearchView, ShellView, TicketView, UsageView, VersionView, WaitingView, WantedResource, WindowView,
 };

@@ -71,6 +71,12 @@ pub const PENDING_EVENTS: usize = 1024;
 pub const ENDED_PROCESSES: usize = 32;
 /// Output of ended processes that is kept, all together: a part of keeper's small disk.
 pub const ENDED_OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
+/// Idempotency keys that keeper remembers. Each takes some 200 bytes of a document that is written with every new key.
+pub const KEYS: usize = 512;
+/// How long a key is remembered: clients repeat a request within minutes.
+pub const KEY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longest hash in a key: SHA-256 in hexadecimal has 64 bytes.
+pub const KEY_TEXT_BYTES: usize = 64;
 /// How long one slow follower may hold a process back before it loses output instead.
 pub const FOLLOWER_PATIENCE: Duration = Duration::from_secs(10);
 /// Between SIGTERM and SIGKILL when a limit ends a process; long enough to write a file or two.

@@ -21,7 +21,7 @@ const LAYERS: &[&[&str]] = &[
         "keeper::tasks",
     ],
     &["keeper::activity", "keeper::command_hints", "keeper::dial", "keeper::environment", "keeper::events"],
-    &["keeper::core", "keeper::output", "keeper::stream"],
+    &["keeper::core", "keeper::output", "keeper::request_keys", "keeper::stream"],
     &["keeper::workers"],
     &["keeper::files", "keeper::processes"],
     &["keeper::job::state", "keeper::ports", "keeper::workspace_changes"],

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Exit, OutputStream};
+use crate::{Exit, OutputStream, RequestKey};
 
 /// The name of a kernel within one sandbox; never reused. The first kernel of a language has the name of the language.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -128,6 +128,9 @@ pub struct Execute {
     /// to.
     #[serde(default)]
     pub interrupt_on_loss: bool,
+    /// Makes a repeat of this request attach to the execution that the first one started.
+    #[serde(default)]
+    pub key: Option<RequestKey>,
 }
 
 /// An execution, in the reply to `Execute` and `AttachExecution`.

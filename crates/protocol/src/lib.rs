@@ -55,6 +55,7 @@ pub use model::{
 };
 pub use output::{OutputChunk, OutputOffsets, OutputStream};
 pub use processes::{
-    EndReason, Exit, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, StartProcess, TerminalSize,
+    EndReason, Exit, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, RequestKey, StartProcess,
+    TerminalSize,
 };
 pub use requests::{BeginJob, JobProgress, JobWork, Reply, Request};

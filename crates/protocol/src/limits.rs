@@ -16,6 +16,9 @@ pub const NAME_BYTES: usize = 255;
 pub const SYMLINK_BYTES: usize = 4096;
 /// Processes that a keeper tracks at once for API callers; the pids limit bounds their forks.
 pub const PROCESSES: usize = 256;
+/// Arguments of one process in lists and replies: a list of all processes stays below `MESSAGE_BYTES`, even if JSON writes each byte
+/// with six.
+pub const LISTED_ARGUMENT_BYTES: usize = 400;
 /// Terminals of a sandbox at once. The kernel has 3,072 for all of a host's containers together.
 pub const TERMINALS: u32 = 64;
 /// Environment variables and argument strings of one process, together: well below the kernel's ARG_MAX of 2 MiB.

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::OutputOffsets;
+
 /// The name of a process within one sandbox. Keeper chooses it and never reuses it. The job's own process is `main`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -49,6 +51,26 @@ pub struct StartProcess {
     /// True if the process ends when the stream that started it is lost. Otherwise it continues and can be attached to.
     #[serde(default)]
     pub ends_with_stream: bool,
+    /// Ends the process when no stream was attached to it for this long. Time without a link to a server does not count.
+    #[serde(default)]
+    pub linger_ms: Option<u64>,
+    /// True if the process ends when the stream that started it is lost before it closed standard input: the rest of the input can
+    /// never arrive.
+    #[serde(default)]
+    pub needs_whole_input: bool,
+    /// Makes a repeat of this request attach to the process that the first one started.
+    #[serde(default)]
+    pub key: Option<RequestKey>,
+}
+
+/// A caller's idempotency key: the same key and body start a thing once. Keeper keeps keys, because they must outlive the server and
+/// be stored in one step with the start. Both parts are hashes, so the machine learns nothing that the caller wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestKey {
+    /// SHA-256 of the key in hexadecimal.
+    pub key_sha256: String,
+    /// SHA-256 of the request in hexadecimal. A known key with another body is rejected with `AlreadyExists`.
+    pub body_sha256: String,
 }
 
 /// A terminal's size in characters.
@@ -117,8 +139,17 @@ pub struct ProcessInfo {
     pub id: ProcessId,
     /// The process id inside the machine.
     pub pid: i32,
-    /// The program and its arguments, as they were requested.
+    /// The program and its arguments, as they were requested; cut after `limits::LISTED_ARGUMENT_BYTES`.
     pub argv: Vec<String>,
     /// Set once the process has ended.
     pub exit: Option<Exit>,
+    /// True if the process has a terminal.
+    #[serde(default)]
+    pub terminal: bool,
+    /// Bytes that the process has written so far.
+    #[serde(default)]
+    pub output: OutputOffsets,
+    /// In the reply to `StartProcess`: true if an earlier request with the same key started the process.
+    #[serde(default)]
+    pub repeated: bool,
 }

@@ -97,6 +97,7 @@ async fn run(context: ToolContext, text: String) -> ToolOutcome {
         idle_timeout_ms: None,
         // The execution goes on when the connection is lost, as at a restart of keeper, and `follow` attaches to it again.
         interrupt_on_loss: false,
+        key: None,
     };
     follow(&context.keeper, execute, wait_s).await.unwrap_or_else(ToolOutcome::from)
 }

@@ -11,8 +11,8 @@ use sandyard_protocol::limits::{DATA_BYTES, MODEL_CALL_BYTES};
 use sandyard_protocol::{
     AgentRequest, DeskRefusal, DeskReply, DeskRequest, EndReason, Exit, FileStat, GuestError, GuestErrorCode,
     JournalEntry, JournalRow, ModelCall, ModelEvent, ModelFacts, ModelFailure, ModelUsage, OutputChunk,
-    OutputStream, ProcessEvent, ProcessId, ProcessInfo, Reply, Request, Speaker, StopReason, TaskBudget,
-    TaskFacts, TaskSpent, ToolCall,
+    OutputOffsets, OutputStream, ProcessEvent, ProcessId, ProcessInfo, Reply, Request, Speaker, StopReason,
+    TaskBudget, TaskFacts, TaskSpent, ToolCall,
 };
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -347,7 +347,8 @@ impl World {
         state.at_once += 1;
         state.most_at_once = state.most_at_once.max(state.at_once);
         let id = ProcessId(format!("p1-{}", state.ran.len()));
-        let info = ProcessInfo { id, pid: 7, argv, exit: None };
+        let (terminal, output) = (false, OutputOffsets::default());
+        let info = ProcessInfo { id, pid: 7, argv, exit: None, terminal, output, repeated: false };
         state.running.push(info.clone());
         info
     }

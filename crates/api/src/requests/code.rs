@@ -82,7 +82,7 @@ impl KernelRequest {
 
 impl RequestBody for KernelRequest {}
 
-/// True if a text can be the name of a kernel or an execution: keeper makes short names of letters, digits and `-`.
+/// True if a text can be the name of a kernel, an execution or a process: keeper makes short names of letters, digits and `-`.
 pub fn is_kernel_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     !text.is_empty() && text.len() <= 64 && text.bytes().all(plain)

@@ -11,6 +11,7 @@ pub(crate) mod gui;
 pub(crate) mod nearest;
 mod paths;
 mod privileged;
+pub(crate) mod processes;
 pub(crate) mod query;
 mod reader;
 mod refusal;

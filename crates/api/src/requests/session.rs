@@ -35,6 +35,13 @@ pub struct ShellRequest {
     /// Standard input of the command; empty if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
+    /// True to answer at once with the id of the process, which then runs on its own until it ends or reaches a limit. Otherwise a
+    /// command that nobody follows any more is ended after 90 seconds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detach: bool,
+    /// True if a lost connection ends the command at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupt_on_disconnect: bool,
 }
 
 impl ShellRequest {
@@ -61,6 +68,10 @@ impl RequestBody for ShellRequest {
             return Err(invalid("cwd", problem));
         }
         check_env(&self.env)?;
+        if self.detach && self.interrupt_on_disconnect {
+            let problem = "`detach` and `interrupt_on_disconnect` exclude each other";
+            return Err(ApiError::new(ErrorCode::ConflictingMembers, problem));
+        }
         Ok(self)
     }
 }
@@ -198,6 +209,11 @@ mod tests {
             (json!({"command": "ls", "cwd": "/proc/self/fd/7"}), ErrorCode::InvalidValue),
             (json!({"command": "ls", "cwd": "../../.."}), ErrorCode::InvalidValue),
             (json!({"command": "x".repeat(200_000)}), ErrorCode::InvalidValue),
+            (
+                json!({"command": "ls", "detach": true, "interrupt_on_disconnect": true}),
+                ErrorCode::ConflictingMembers,
+            ),
+            (json!({"command": "ls", "detach": "yes"}), ErrorCode::InvalidType),
             (json!("ls"), ErrorCode::InvalidType),
         ] {
             assert_eq!(ShellRequest::from_json(&body).unwrap_err().code, code, "{body}");

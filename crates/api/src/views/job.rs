@@ -309,6 +309,8 @@ pub struct JobListView {
 /// The result of a shell command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ShellView {
+    /// Id of the process, for `GET /jobs/{id}/processes/{process}`.
+    pub process: String,
     /// Standard output; the middle is left out beyond 1 MiB, with a line that says how much.
     pub stdout: String,
     /// Standard error, bounded likewise.

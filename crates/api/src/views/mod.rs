@@ -4,6 +4,7 @@ mod code;
 mod files;
 mod gui;
 mod job;
+mod processes;
 mod yard;
 
 pub use code::{CodeError, CodeEvent, CodeStatus, CodeView, KernelListView, KernelView};
@@ -13,4 +14,5 @@ pub use job::{
     AuditView, ExplanationView, IsolationView, JobListView, JobState, JobStatus, JobView, SandboxState,
     ScheduleView, ShellView, TicketView, UsageView, WaitingView, WantedResource,
 };
+pub use processes::{ProcessListView, ProcessView};
 pub use yard::{AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, VersionView};

@@ -69,7 +69,7 @@ impl ClientError {
     /// True if a retry may succeed.
     pub(super) fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Lost(_) => true,
+            Self::Unreachable { .. } | Self::Lost(_) | Self::TerminalLost(_) => true,
             Self::Refused { status, .. } => matches!(status, 429 | 502..=504),
             _ => false,
         }

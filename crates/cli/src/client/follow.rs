@@ -3,17 +3,10 @@
 //! Events are numbered without gaps, so after a lost connection the client requests those after the last one it returned:
 //! nothing is returned twice and nothing is lost.
 
-use std::time::Duration;
-
 use sandyard_api::{EventBody, JobEvent, JobState, SseFrame};
-use tokio::time::Instant;
 
+use super::patience::RetryPatience;
 use super::{ApiClient, ClientError, SseReader};
-
-/// Longest time to retry while the server is away; a restart takes seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// One observation while following a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,9 +28,7 @@ pub(crate) struct Follow {
     after: u64,
     reader: Option<SseReader>,
     last_state: Option<JobState>,
-    away_since: Option<Instant>,
-    told: bool,
-    pause: Duration,
+    patience: RetryPatience,
 }
 
 impl Follow {
@@ -49,9 +40,7 @@ impl Follow {
             after: 0,
             reader: None,
             last_state: None,
-            away_since: None,
-            told: false,
-            pause: FIRST_PAUSE,
+            patience: RetryPatience::default(),
         }
     }
 
@@ -86,21 +75,13 @@ impl Follow {
         match self.client.events(&self.job, self.after).await {
             Ok(reader) => {
                 self.reader = Some(reader);
-                self.away_since = None;
-                Ok(std::mem::take(&mut self.told).then_some(FollowUpdate::Back))
+                Ok(self.patience.connected().then_some(FollowUpdate::Back))
             }
-            Err(error) if error.is_transient() && self.may_wait() => {
-                tokio::time::sleep(self.pause).await;
-                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-                Ok((!std::mem::replace(&mut self.told, true)).then_some(FollowUpdate::Lost))
+            Err(error) if error.is_transient() && self.patience.lasts() => {
+                Ok(self.patience.pause().await.then_some(FollowUpdate::Lost))
             }
             Err(error) => Err(error),
         }
-    }
-
-    fn may_wait(&mut self) -> bool {
-        let now = Instant::now();
-        now.duration_since(*self.away_since.get_or_insert(now)) < PATIENCE
     }
 
     /// Returns the event of a frame if it is new. Unknown kinds, of a newer server, are skipped.
@@ -112,7 +93,7 @@ impl Follow {
         // Before the event is parsed: an unknown event of a newer server must not be requested again without
         // end.
         self.after = id;
-        self.pause = FIRST_PAUSE;
+        self.patience.progressed();
         let mut event: JobEvent = serde_json::from_str(&frame.data).ok()?;
         event.id = id;
         if let EventBody::State { state, .. } = &event.body {

@@ -3,7 +3,7 @@
 use reqwest::{Method, Response};
 use sandyard_api::{
     AvailabilityView, CodeRequest, CodeView, JobListView, JobView, OutputStream, ReplyRequest, ScheduleBody,
-    ScheduleView, ShellRequest,
+    ScheduleView,
 };
 
 use super::{ApiClient, ClientError, SseReader};
@@ -92,13 +92,6 @@ impl ApiClient {
     pub(crate) async fn yard_audit(&self) -> Result<String, ClientError> {
         let response = self.send(self.request(Method::GET, "/audit")).await?;
         response.text().await.map_err(ClientError::Lost)
-    }
-
-    /// Runs a command in a live sandbox and streams its output.
-    pub(crate) async fn shell(&self, job: &str, body: &ShellRequest) -> Result<SseReader, ClientError> {
-        let request = self.request(Method::POST, &format!("/jobs/{job}/shell"));
-        let request = request.header("accept", "text/event-stream").json(body);
-        Ok(SseReader::new(self.send(request).await?))
     }
 
     /// Runs code in a live sandbox and returns its results.

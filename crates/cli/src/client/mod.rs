@@ -1,7 +1,7 @@
 //! The API of the server as function calls. Owns connection, keys and errors; knows no terminal and no file of this machine.
 //!
 //! `endpoint` is the address; `jobs` and `files` are the calls; `sse` reads event streams and `follow` keeps
-//! one alive across lost connections; `terminal` is the WebSocket of an interactive shell, `desktop` that of a VNC client,
+//! one alive across lost connections; `processes` does that for a command; `terminal` is the WebSocket of an interactive shell, `desktop` that of a VNC client,
 //! `tunnel` a plain connection to a port of a sandbox; `calls` serves the tools of MCP clients.
 
 mod calls;
@@ -11,6 +11,8 @@ mod errors;
 mod files;
 mod follow;
 mod jobs;
+mod patience;
+mod processes;
 mod sse;
 mod terminal;
 mod tunnel;
@@ -24,6 +26,7 @@ pub(crate) use endpoint::ServerAddress;
 pub(crate) use errors::ClientError;
 pub(crate) use follow::{Follow, FollowUpdate};
 pub(crate) use jobs::JobQuery;
+pub(crate) use processes::{CommandUpdate, FollowCommand};
 pub(crate) use sse::SseReader;
 pub(crate) use terminal::{TerminalEvent, WindowSize};
 

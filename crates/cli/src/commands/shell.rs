@@ -3,11 +3,11 @@
 use std::io::{self, Read, Write};
 
 use clap::Args;
-use sandyard_api::{ShellEvent, ShellRequest};
+use sandyard_api::{ProcessSignal, ShellEvent, ShellRequest};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::client::{ApiClient, ClientError, TerminalEvent};
+use crate::client::{ApiClient, ClientError, CommandUpdate, FollowCommand, TerminalEvent};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
@@ -16,11 +16,14 @@ use crate::terminal::{self, RawMode};
 
 /// Keys that are read ahead of the network; beyond that the keyboard waits.
 const KEYS_AHEAD: usize = 64;
+/// Said once for each lost connection.
+const LOST: &str = "· the connection to the server is lost; reconnecting (Ctrl-C leaves)";
 
 /// Open a terminal in a live sandbox, or run one command there
 ///
 /// Exits with the code of the shell or of the command. The terminal shows everything that programs in the sandbox send to it,
-/// escape sequences included; the output of one command is cleaned.
+/// escape sequences included; the output of one command is cleaned. Both go on while the server is restarted: this command
+/// connects again for up to a minute. Ctrl-C interrupts the command; a second one leaves it.
 #[derive(Debug, Args)]
 pub(crate) struct ShellCommand {
     /// The job: its id, the beginning of it, or its name
@@ -31,6 +34,9 @@ pub(crate) struct ShellCommand {
     /// End the command after this many seconds
     #[arg(long, value_name = "SECONDS", requires = "command")]
     timeout: Option<u64>,
+    /// Print the id of the command's process and leave it running
+    #[arg(long, requires = "command", conflicts_with = "raw")]
+    detach: bool,
     /// Print output as it is, escape sequences included, also on a terminal
     #[arg(long, requires = "command")]
     raw: bool,
@@ -44,17 +50,22 @@ impl ShellCommand {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         if self.command.is_empty() {
-            return interact(&client, &id).await;
+            return interact(context, &client, &id).await;
         }
         let stdin = if self.stdin { Some(io::read_to_string(io::stdin())?) } else { None };
         let request = ShellRequest {
             command: shell_line(&self.command),
             timeout_s: self.timeout,
             stdin,
+            detach: self.detach,
             ..ShellRequest::default()
         };
+        if self.detach {
+            context.ui.line(&client.start(&id, &request).await?.process)?;
+            return Ok(CommandExit::Success);
+        }
         let output = JobOutput::new(TerminalText::from_flag(self.raw));
-        execute(context, &client, &id, &request, output).await
+        execute(context, &client, &id, request, output).await
     }
 }
 
@@ -62,16 +73,40 @@ async fn execute(
     context: &CommandContext,
     client: &ApiClient,
     id: &str,
-    request: &ShellRequest,
+    request: ShellRequest,
     mut output: JobOutput,
 ) -> Result<CommandExit, CommandError> {
-    let mut reader = client.shell(id, request).await?;
-    while let Some(frame) = reader.next().await? {
-        // A newer server may send events we do not know.
-        let Ok(event) = serde_json::from_str::<ShellEvent>(&frame.data) else { continue };
+    let key = sandyard_server::job::random_id().map_err(io::Error::other)?.to_string();
+    let mut command = FollowCommand::new(client.clone(), id, request, key);
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut interrupted = false;
+    loop {
+        // Cancelling `next` loses no output, and a signal that arrives meanwhile stays pending.
+        let update = tokio::select! {
+            update = command.next() => update?,
+            _ = interrupts.recv() => {
+                let Some(process) = command.process().filter(|_| !interrupted) else {
+                    return Ok(CommandExit::Interrupted);
+                };
+                interrupted = true;
+                if client.signal(id, process, ProcessSignal::INTERRUPT).await.is_err() {
+                    return Ok(CommandExit::Interrupted);
+                }
+                continue;
+            }
+        };
+        let event = match update {
+            CommandUpdate::Event(event) => event,
+            CommandUpdate::Lost => {
+                context.ui.faint(LOST);
+                continue;
+            }
+            CommandUpdate::Back => continue,
+        };
         match event {
             ShellEvent::Stdout(text) => output.stdout(&output_bytes(&text))?,
             ShellEvent::Stderr(text) => output.stderr(&output_bytes(&text))?,
+            ShellEvent::Started { .. } => {}
             ShellEvent::Truncated { dropped_bytes } => {
                 context.ui.warn(&format!(
                     "{dropped_bytes} bytes of output were dropped: they arrived faster than they were read"
@@ -88,38 +123,42 @@ async fn execute(
             }
         }
     }
-    Err(ClientError::Stream("the stream ended before the command did").into())
 }
 
-async fn interact(client: &ApiClient, id: &str) -> Result<CommandExit, CommandError> {
+async fn interact(
+    context: &CommandContext,
+    client: &ApiClient,
+    id: &str,
+) -> Result<CommandExit, CommandError> {
     if !terminal::is_terminal() {
         return Err(CommandError::usage_with_hint(
             "an interactive shell needs a terminal",
             "give a command: `sandyard shell JOB -- COMMAND`",
         ));
     }
-    let (mut input, mut output) = client.terminal(id, terminal::size()).await?.split();
+    let mut shell = client.terminal(id, terminal::size()).await?;
     let mut resized = signal(SignalKind::window_change())?;
     let mut keys = keyboard();
-    let raw = RawMode::enter()?;
-    let ended = loop {
-        // `output` ends when the shell does and must not wait for keys. `keys` may close earlier (end of
-        // standard input), which disables its branch; the shell is still followed. Dropping a branch loses
-        // nothing: keys stay in the channel, and the socket keeps unread output.
+    let mut raw = Some(RawMode::enter()?);
+    loop {
+        // `next` ends when the shell does and must not wait for keys. `keys` may close earlier (end of standard input), which
+        // disables its branch; the shell is still followed. Dropping a branch loses nothing: keys stay in the channel, and the
+        // socket keeps unread output.
         tokio::select! {
-            event = output.next() => match event? {
+            event = shell.next() => match event? {
                 Some(TerminalEvent::Output(bytes)) => show(&bytes)?,
-                Some(TerminalEvent::Exit(code)) => break Some(code),
-                None => break None,
+                Some(TerminalEvent::Lost) => {
+                    // Not raw while there is no shell: Ctrl-C leaves.
+                    raw = None;
+                    context.ui.faint(&format!("\n{LOST}"));
+                }
+                Some(TerminalEvent::Back) => raw = Some(RawMode::enter()?),
+                Some(TerminalEvent::Exit(code)) => return Ok(CommandExit::of_command(code)),
+                None => return Err(ClientError::Stream("the terminal was closed without an exit code").into()),
             },
-            Some(bytes) = keys.recv() => input.send(bytes).await?,
-            _ = resized.recv() => input.resize(terminal::size()).await?,
+            Some(bytes) = keys.recv() => if raw.is_some() { shell.send(bytes).await },
+            _ = resized.recv() => shell.resize(terminal::size()).await?,
         }
-    };
-    drop(raw);
-    match ended {
-        Some(code) => Ok(CommandExit::of_command(code)),
-        None => Err(ClientError::Stream("the terminal was closed without an exit code").into()),
     }
 }
 

@@ -10,6 +10,7 @@ use sandyard_testkit::TestYard;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::process::Command;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Every command of a test ends by then.
@@ -18,7 +19,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Served {
     pub(crate) url: String,
     pub(crate) home: TempDir,
-    _yard: TestYard,
+    yard: TestYard,
+    shutdown: CancellationToken,
+    server: JoinHandle<()>,
 }
 
 /// Output and exit code of a command.
@@ -51,15 +54,21 @@ impl Served {
         let yard = TestYard::new().await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let config = HttpConfig {
-            yard: yard.yard.clone(),
-            access: AccessRules::new("127.0.0.1", KeyStore::default()),
-            limits: ServeLimits::default(),
-            version: "0.0.0".to_owned(),
-            shutdown: CancellationToken::new(),
-        };
-        tokio::spawn(serve_tcp(listener, config));
-        Self { url, home: tempfile::tempdir().unwrap(), _yard: yard }
+        let (shutdown, server) = serve(&yard, listener);
+        Self { url, home: tempfile::tempdir().unwrap(), yard, shutdown, server }
+    }
+
+    /// Ends all connections and refuses new ones.
+    pub(crate) async fn stop(&mut self) {
+        self.shutdown.cancel();
+        let stopped = tokio::time::timeout(PATIENCE, &mut self.server).await;
+        stopped.expect("the server does not stop").unwrap();
+    }
+
+    /// Serves again at the same address.
+    pub(crate) async fn serve_again(&mut self) {
+        let listener = TcpListener::bind(self.url.trim_start_matches("http://")).await.unwrap();
+        (self.shutdown, self.server) = serve(&self.yard, listener);
     }
 
     /// The command with an environment of its own.
@@ -80,6 +89,18 @@ impl Served {
         }
         id
     }
+}
+
+fn serve(yard: &TestYard, listener: TcpListener) -> (CancellationToken, JoinHandle<()>) {
+    let shutdown = CancellationToken::new();
+    let config = HttpConfig {
+        yard: yard.yard.clone(),
+        access: AccessRules::new("127.0.0.1", KeyStore::default()),
+        limits: ServeLimits::default(),
+        version: "0.0.0".to_owned(),
+        shutdown: shutdown.clone(),
+    };
+    (shutdown, tokio::spawn(serve_tcp(listener, config)))
 }
 
 pub(crate) fn command(url: &str, home: &Path, arguments: &[&str]) -> Command {

@@ -61,6 +61,17 @@ impl Person {
         assert!(result.is_ok(), "`{text}` was not shown:\n{}", self.seen);
     }
 
+    /// Waits a moment for the screen to show this.
+    async fn sees_soon(&mut self, text: &str) -> bool {
+        let wait = async {
+            while !self.seen.contains(text) {
+                let bytes = self.screen.recv().await.expect("the terminal was closed");
+                self.seen += &String::from_utf8_lossy(&bytes);
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_millis(500), wait).await.is_ok()
+    }
+
     fn interrupts(&self) {
         let pid = rustix::process::Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -83,6 +94,50 @@ async fn an_interactive_shell_has_size_keys_and_exit_code() {
     person.sees("mark").await;
     person.types("exit 5\n");
     assert_eq!(person.leaves().await, 5);
+}
+
+#[tokio::test]
+async fn an_interactive_shell_is_the_same_after_the_server_was_away() {
+    let mut yard = Served::start().await;
+    let id = yard.session().await;
+    let mut person = Person::at(yard.command(&["shell", &id]));
+    person.types("kept=5; echo ma''rk\n");
+    person.sees("mark").await;
+    yard.stop().await;
+    person.sees("the connection to the server is lost; reconnecting").await;
+    yard.serve_again().await;
+    // Keys that are typed too early are dropped, so they are typed until the shell answers.
+    for _ in 0..100 {
+        person.types("echo kept-$kept\n");
+        if person.sees_soon("kept-5").await {
+            break;
+        }
+    }
+    person.types("exit $kept\n");
+    assert_eq!(person.leaves().await, 5);
+}
+
+#[tokio::test]
+async fn ctrl_c_interrupts_a_command_and_shows_its_last_words() {
+    let yard = Served::start().await;
+    let id = yard.session().await;
+    let code = "trap 'echo la''st; exit 3' INT; echo be''gun; while :; do sleep 0.05; done";
+    let mut person = Person::at(yard.command(&["shell", &id, "--", code]));
+    person.sees("begun").await;
+    person.interrupts();
+    person.sees("last").await;
+    assert_eq!(person.leaves().await, 3);
+}
+
+#[tokio::test]
+async fn a_detached_command_prints_its_process_and_goes_on() {
+    let yard = Served::start().await;
+    let id = yard.session().await;
+    let code = "while [ ! -e go ]; do sleep 0.05; done; touch done";
+    let said = yard.run(&["shell", &id, "--detach", "--", code]).await.expect(0);
+    assert!(said.out.starts_with('p') && said.out.trim().len() < 20, "{said:?}");
+    let code = "touch go; while [ ! -e done ]; do sleep 0.05; done; echo done";
+    assert_eq!(yard.run(&["shell", &id, "--", code]).await.expect(0).out, "done\n");
 }
 
 #[tokio::test]

@@ -25,7 +25,8 @@ use super::job::{JobContext, JobService, MainProcess};
 use super::kernels::{self, KernelServices};
 use super::link::LinkServer;
 use super::ports::PortServices;
-use super::processes::Processes;
+use super::processes::{ProcessCollaborators, Processes};
+use super::request_keys::RequestKeys;
 use super::spool::{Spool, SpoolError};
 use super::workers::WorkerStarter;
 use super::workspace_changes::ChangeDetector;
@@ -91,10 +92,16 @@ struct EarlyServices {
     changes: ChangeDetector,
     ports: Arc<PortServices>,
     desktop: DesktopService,
+    keys: Arc<RequestKeys>,
 }
 
 impl EarlyServices {
-    fn new(config: &KeeperConfig, core: &Arc<KeeperCore>, exits: &Arc<Exits>) -> Result<Self, SpoolError> {
+    fn new(
+        config: &KeeperConfig,
+        core: &Arc<KeeperCore>,
+        exits: &Arc<Exits>,
+        link: &Arc<HostLink>,
+    ) -> Result<Self, SpoolError> {
         let environment = Arc::new(ProcessEnvironment::new(config.env.clone()));
         let events = Arc::new(EventLog::open(core.spool.clone())?);
         let job = Arc::new(MachineJob::open(core.spool.clone(), environment.clone())?);
@@ -102,7 +109,15 @@ impl EarlyServices {
         let files = Arc::new(FileWorkers::new(starter.clone(), environment.clone()));
         let changes = ChangeDetector::new(starter.clone(), environment.clone());
         let workspace = config.workspace.clone();
-        let processes = Arc::new(Processes::new(core.clone(), exits.clone(), environment, workspace));
+        let keys = Arc::new(RequestKeys::open(core.spool.clone())?);
+        let collaborators = ProcessCollaborators {
+            core: core.clone(),
+            exits: exits.clone(),
+            environment,
+            link: link.clone(),
+            keys: keys.clone(),
+        };
+        let processes = Arc::new(Processes::new(collaborators, workspace));
         let ports = PortServices::open(core.clone(), processes.clone(), config.scripts.clone())?;
         let desktop_parts = DesktopParts {
             processes: processes.clone(),
@@ -113,7 +128,7 @@ impl EarlyServices {
             places: config.desktop.clone(),
         };
         let desktop = DesktopService::new(core.clone(), desktop_parts);
-        Ok(Self { events, job, processes, files, changes, ports: Arc::new(ports), desktop })
+        Ok(Self { events, job, processes, files, changes, ports: Arc::new(ports), desktop, keys })
     }
 }
 
@@ -123,8 +138,8 @@ async fn services(
     exits: &Arc<Exits>,
     current: &Arc<HostLink>,
 ) -> Result<LinkServer, KeeperError> {
-    let early = EarlyServices::new(config, core, exits)?;
-    let EarlyServices { events, job, processes, files, changes, ports, desktop } = early;
+    let early = EarlyServices::new(config, core, exits, current)?;
+    let EarlyServices { events, job, processes, files, changes, ports, desktop, keys } = early;
     let Survivors { found, lost } = core.host.survivors().await?;
     let mut survivors: BTreeMap<ProcessId, Survivor> =
         found.into_iter().map(|survivor| (survivor.command.id.clone(), survivor)).collect();
@@ -138,6 +153,7 @@ async fn services(
         files: files.clone(),
         job: job.clone(),
         events: events.clone(),
+        keys,
     };
     let (kernels, execution) = kernels::recover(core.clone(), kernel_services)?;
     let kernels = Arc::new(kernels);

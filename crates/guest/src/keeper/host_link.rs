@@ -30,6 +30,11 @@ impl HostLink {
         PublishedLink(self)
     }
 
+    /// The link that is up, and its changes.
+    pub(super) fn watch(&self) -> watch::Receiver<Option<Link>> {
+        self.0.subscribe()
+    }
+
     /// Returns the link that is up, or the next one.
     pub(super) async fn wait(&self) -> Option<Link> {
         self.0.subscribe().wait_for(Option::is_some).await.ok()?.clone()

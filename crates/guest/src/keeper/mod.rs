@@ -32,6 +32,7 @@ mod link;
 mod output;
 mod ports;
 mod processes;
+mod request_keys;
 pub mod role;
 mod scripts;
 mod spool;

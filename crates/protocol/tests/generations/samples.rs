@@ -97,6 +97,7 @@ recoders!(
     ProcessInput,
     Reply,
     Request,
+    RequestKey,
     Resume,
     SearchHit,
     Secret,

@@ -10,6 +10,9 @@ use sandyard_protocol::{
 use super::calls::{GuestStream, Machine, MachineError, unexpected};
 use super::doors::MachineStream;
 
+/// Longest name of a process; keeper makes names such as `p1-23`.
+const MAX_NAME_BYTES: usize = 64;
+
 impl Machine {
     /// Starts a process and follows it from its first byte.
     pub async fn start_process(&self, start: StartProcess) -> Result<ProcessStream, MachineError> {
@@ -33,17 +36,26 @@ impl Machine {
     /// Returns all processes that were started through the machine, newest first.
     pub async fn list_processes(&self) -> Result<Vec<ProcessInfo>, MachineError> {
         match self.call(&Request::ListProcesses).await?.1 {
-            Reply::Processes(processes) => Ok(processes),
+            Reply::Processes(processes) => processes.into_iter().map(checked).collect(),
             other => Err(unexpected(&other)),
         }
     }
 
     async fn follow(&self, request: &Request) -> Result<ProcessStream, MachineError> {
         match self.call(request).await? {
-            (stream, Reply::Process(info)) => Ok(ProcessStream::new(info, stream)),
+            (stream, Reply::Process(info)) => Ok(ProcessStream::new(checked(info)?, stream)),
             (_, other) => Err(unexpected(&other)),
         }
     }
+}
+
+/// Checks facts about a process: its name becomes part of addresses.
+fn checked(info: ProcessInfo) -> Result<ProcessInfo, MachineError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if (1..=MAX_NAME_BYTES).contains(&info.id.0.len()) && info.id.0.bytes().all(plain) {
+        return Ok(info);
+    }
+    Err(MachineError::Malformed("name of a process".into()))
 }
 
 /// A follower of a process. Dropping it leaves the process running unless it was started to end with its

@@ -57,6 +57,10 @@ pub(crate) enum CallFacts {
         method: String,
         kernel: String,
     },
+    /// A signal to a process.
+    Signal {
+        process: String,
+    },
     Gui {
         #[serde(skip_serializing_if = "Option::is_none")]
         what: Option<&'static str>,
@@ -73,6 +77,7 @@ impl CallFacts {
             Self::Shell {} => AuditKind::Shell,
             Self::Code {} => AuditKind::Code,
             Self::Kernel { .. } => AuditKind::Kernel,
+            Self::Signal { .. } => AuditKind::Signal,
             Self::Gui { .. } => AuditKind::Gui,
         }
     }

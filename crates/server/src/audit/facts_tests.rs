@@ -119,6 +119,8 @@ fn facts_of_calls_keep_their_form() {
     let kernel = CallFacts::Kernel { method: "POST".into(), kernel: "path".into() };
     let expected = json!({ "method": "POST", "kernel": "path" });
     assert_facts(&call(kernel.clone()), "kernel", with_by(expected));
+    let signal = CallFacts::Signal { process: "p1-2".into() };
+    assert_facts(&call(signal), "signal", with_by(json!({ "process": "p1-2" })));
     let AuditFacts::Call(record) = called(kernel, body) else { panic!("another kind") };
     assert_eq!(serde_json::to_value(record).unwrap()["kernel"], "k", "the body wins over the path");
 }

@@ -48,6 +48,8 @@ async fn every_door_refuses_changes_while_the_workspace_is_saved() {
     let proxy = format!("/proxy/{}/", page.port);
     for (method, path, body) in [
         ("POST", "/shell", shell.as_str()),
+        ("GET", "/processes/main", ""),
+        ("POST", "/processes/main/signal", r#"{"signal": "TERM"}"#),
         ("POST", "/code", code.as_str()),
         ("POST", "/kernels", kernel.as_str()),
         ("PATCH", "/files/before.txt", edit.as_str()),

@@ -40,7 +40,9 @@ async fn a_terminal_takes_input_and_a_new_size() {
     socket.send(Message::binary("sleep 0.2; stty size; exit 5\n".as_bytes().to_vec())).await.unwrap();
     let (screen, texts) = follow(&mut socket).await;
     assert!(screen.contains("45 123"), "{screen}");
-    assert_eq!(texts, [json!({"exit": {"code": 5}}).to_string()]);
+    let process: serde_json::Value = serde_json::from_str(&texts[0]).unwrap();
+    assert_eq!((process["process"].is_string(), &process["offset"]), (true, &json!(0)), "{process}");
+    assert_eq!(texts[1..], [json!({"exit": {"code": 5}}).to_string()]);
 }
 
 #[tokio::test]

@@ -9,7 +9,10 @@ async fn shell_answers_with_both_outputs_and_the_code() {
     let served = Served::start().await;
     let id = served.session().await;
     let answer = served.shell(&id, "echo out; echo err >&2; exit 3").await;
-    assert_eq!(answer, json!({"stdout": "out\n", "stderr": "err\n", "exit_code": 3, "timed_out": false}));
+    let process = answer["process"].clone();
+    let expected =
+        json!({"process": process, "stdout": "out\n", "stderr": "err\n", "exit_code": 3, "timed_out": false});
+    assert_eq!((answer, process.is_string()), (expected, true));
     let body = json!({"command": "cat; echo $X", "stdin": "typed\n", "env": {"X": "y"}});
     assert_eq!(served.post(&format!("/jobs/{id}/shell"), &body).await.json()["stdout"], "typed\ny\n");
     let body = json!({"command": "echo partial; sleep 100", "timeout_s": 1});
@@ -46,6 +49,9 @@ async fn shell_streams_events() {
     assert_eq!(reply.header("content-type"), Some("text/event-stream"));
     let text = reply.text();
     for part in [
+        "event: started",
+        "\"process\":\"p",
+        "id: 5,4",
         "event: stdout",
         "event: stderr",
         "\"text\":\"one\\n",

@@ -84,6 +84,7 @@ pub(super) async fn run_main(
         limits: context.state.limits(),
         scope: KillScope::Machine { keep: document.keep },
         observer: Some(context.observer.clone()),
+        linger: None,
     };
     // `forward_endings` never returns; it passes the host's requests to end on to the process. When the process has ended,
     // dropping it loses nothing: the requests are in the document, and nothing is left to end. `run` is never cancelled, so all

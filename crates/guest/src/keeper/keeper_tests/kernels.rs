@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use sandyard_protocol::{
-    Execute, ExecutionEnd, ExecutionError, ExecutionInfo, KernelEvent, KernelId, KernelInfo, Language,
-    Outcome,
+    Execute, ExecutionEnd, ExecutionError, ExecutionInfo, GuestErrorCode, KernelEvent, KernelId, KernelInfo,
+    Language, Outcome, RequestKey,
 };
 
 use super::*;
@@ -33,6 +33,7 @@ fn bash(code: &str) -> Execute {
         timeout_ms: None,
         idle_timeout_ms: None,
         interrupt_on_loss: false,
+        key: None,
     }
 }
 
@@ -63,6 +64,31 @@ async fn finish(mut stream: Framed<PipeStream>) -> Brought {
     let mut brought = Brought::default();
     while next(&mut stream, &mut brought).await {}
     brought
+}
+
+#[tokio::test]
+async fn a_key_runs_code_once() {
+    let mut machine = TestMachine::start();
+    let host = machine.host().await;
+    let key = |body: &str| Some(RequestKey { key_sha256: "k".into(), body_sha256: body.into() });
+    let once = || Execute { key: key("b"), ..bash("echo run >> runs; wc -l < runs") };
+    let (first, second) = tokio::join!(begin(&host, once()), begin(&host, once()));
+    assert_eq!(first.0.id, second.0.id);
+    for stream in [first.1, second.1] {
+        assert_eq!(finish(stream).await.stdout.trim(), "1");
+    }
+    drop(host);
+    machine.kill_keeper().await;
+    machine.start_keeper();
+    let host = machine.host().await;
+    let (again, stream) = begin(&host, once()).await;
+    assert_eq!((again.id, finish(stream).await.stdout.trim()), (first.0.id, "1"));
+    let other = Execute { key: key("c"), ..bash("true") };
+    let (reply, _) = host.ask(&Request::Execute(other)).await;
+    assert!(
+        matches!(&reply, Reply::Failed(error) if error.code == GuestErrorCode::AlreadyExists),
+        "{reply:?}"
+    );
 }
 
 async fn run_code(host: &TestHost, code: &str) -> Brought {

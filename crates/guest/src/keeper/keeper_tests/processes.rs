@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use sandyard_protocol::{
-    GuestErrorCode, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, StartProcess, TerminalSize,
+    GuestErrorCode, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, RequestKey, StartProcess,
+    TerminalSize,
 };
 
 use super::*;
@@ -210,6 +211,157 @@ async fn a_process_ends_with_its_stream_only_if_asked_to() {
         Some(Exit { code: 138, signal: Some(10), reason: EndReason::Own })
     );
     assert_eq!(host.ask(&signal).await.0, Reply::Done, "a signal to an ended process is harmless");
+}
+
+/// Reads the last number in a file that a process writes to.
+fn counted(machine: &TestMachine) -> u64 {
+    let text = std::fs::read_to_string(machine.workspace().join("count")).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+#[tokio::test]
+async fn a_process_that_nobody_follows_ends_but_not_for_want_of_a_server() {
+    let mut machine = TestMachine::start();
+    let host = machine.host().await;
+    let count = "i=0; while :; do i=$((i+1)); echo $i > new; mv new count; sleep 0.02; done";
+    let (info, stream) = start(&host, StartProcess { linger_ms: Some(400), ..bash(count) }).await;
+    // Far longer than the limit, with a stream: it goes on.
+    within(async {
+        while counted(&machine) < 40 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    // The same without any server.
+    drop((stream, host));
+    let known = counted(&machine);
+    within(async {
+        while counted(&machine) < known + 40 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let host = machine.host().await;
+    let (found, stream) = attach(&host, &info.id, OutputOffsets::default()).await;
+    assert_eq!(found.exit, None, "it must wait for its client");
+    // Now there is a server, and nobody comes.
+    drop(stream);
+    let ended = within(async {
+        loop {
+            let Reply::Processes(list) = host.ask(&Request::ListProcesses).await.0 else { panic!("no list") };
+            match list.iter().find(|other| other.id == info.id).unwrap().exit {
+                Some(exit) => return exit,
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    })
+    .await;
+    assert_eq!(ended.reason, EndReason::Cancelled);
+}
+
+#[tokio::test]
+async fn a_process_whose_input_is_cut_off_ends_and_one_with_whole_input_goes_on() {
+    let mut machine = TestMachine::start();
+    let host = machine.host().await;
+    let asked = || StartProcess {
+        stdin: true,
+        needs_whole_input: true,
+        ..bash("cat > taken; while [ ! -e go ]; do sleep 0.02; done; wc -c < taken")
+    };
+    let (cut, mut cut_stream) = start(&host, asked()).await;
+    cut_stream.send_data(b"half").await.unwrap();
+    let (whole, mut whole_stream) = start(&host, asked()).await;
+    whole_stream.send_data(b"whole").await.unwrap();
+    whole_stream.send_message(&ProcessInput::Close).await.unwrap();
+    let (_, mut follower) = attach(&host, &cut.id, OutputOffsets::default()).await;
+    within(async {
+        while std::fs::read(machine.workspace().join("taken")).unwrap_or_default() != b"whole" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    drop((cut_stream, whole_stream));
+    assert_eq!(ProcessOutput::until_exit(&mut follower).await.exit.unwrap().reason, EndReason::Cancelled);
+    std::fs::write(machine.workspace().join("go"), "").unwrap();
+    let (_, mut follower) = attach(&host, &whole.id, OutputOffsets::default()).await;
+    assert_eq!(ProcessOutput::until_exit(&mut follower).await.exit, Some(own(0)));
+}
+
+#[tokio::test]
+async fn a_killed_keeper_ends_only_the_process_whose_input_was_cut_off() {
+    let mut machine = TestMachine::start();
+    let host = machine.host().await;
+    let asked = |code| StartProcess { stdin: true, needs_whole_input: true, ..bash(code) };
+    let (cut, mut cut_stream) = start(&host, asked("cat; echo end")).await;
+    cut_stream.send_data(b"half").await.unwrap();
+    let mut seen = ProcessOutput::default();
+    seen.until(&mut cut_stream, "half").await;
+    let waits = "cat; echo taken; while [ ! -e go ]; do sleep 0.02; done; echo end";
+    let (whole, mut whole_stream) = start(&host, asked(waits)).await;
+    whole_stream.send_message(&ProcessInput::Close).await.unwrap();
+    seen.until(&mut whole_stream, "taken").await;
+    drop((host, cut_stream, whole_stream));
+    machine.kill_keeper().await;
+    machine.start_keeper();
+    let host = machine.host().await;
+    let (_, mut stream) = attach(&host, &cut.id, OutputOffsets::default()).await;
+    assert_eq!(ProcessOutput::until_exit(&mut stream).await.exit.unwrap().reason, EndReason::Cancelled);
+    std::fs::write(machine.workspace().join("go"), "").unwrap();
+    let (_, mut stream) = attach(&host, &whole.id, OutputOffsets::default()).await;
+    assert_eq!(text(&ProcessOutput::until_exit(&mut stream).await.stdout), "taken\nend\n");
+}
+
+#[tokio::test]
+async fn a_key_starts_a_process_once() {
+    let mut machine = TestMachine::start();
+    let host = machine.host().await;
+    let key = |body: &str| Some(RequestKey { key_sha256: "k".into(), body_sha256: body.into() });
+    let once = || StartProcess { key: key("b"), ..bash("echo run >> runs; wc -l < runs") };
+    // Two at once: one starts it, the other waits for its turn and finds it.
+    let (first, second) = tokio::join!(start(&host, once()), start(&host, once()));
+    assert_eq!(first.0.id, second.0.id);
+    assert!(first.0.repeated != second.0.repeated);
+    for mut stream in [first.1, second.1] {
+        assert_eq!(text(&ProcessOutput::until_exit(&mut stream).await.stdout).trim(), "1");
+    }
+    drop(host);
+    machine.kill_keeper().await;
+    machine.start_keeper();
+    let host = machine.host().await;
+    let (again, mut stream) = start(&host, once()).await;
+    assert!(again.repeated && again.id == first.0.id);
+    assert_eq!(text(&ProcessOutput::until_exit(&mut stream).await.stdout).trim(), "1");
+    let other = StartProcess { key: key("c"), ..bash("true") };
+    let (reply, _) = host.ask(&Request::StartProcess(other)).await;
+    assert!(
+        matches!(&reply, Reply::Failed(error) if error.code == GuestErrorCode::AlreadyExists),
+        "{reply:?}"
+    );
+    // Its output is forgotten before its key: it is refused, not run again.
+    for _ in 0..crate::limits::ENDED_PROCESSES + 8 {
+        let (_, mut stream) = start(&host, bash("true")).await;
+        ProcessOutput::until_exit(&mut stream).await;
+    }
+    let (reply, _) = host.ask(&Request::StartProcess(once())).await;
+    assert!(
+        matches!(&reply, Reply::Failed(error) if error.code == GuestErrorCode::AlreadyExists),
+        "{reply:?}"
+    );
+    assert_eq!(std::fs::read_to_string(machine.workspace().join("runs")).unwrap(), "run\n");
+}
+
+#[tokio::test]
+async fn a_list_of_long_commands_fits_into_a_message() {
+    let mut machine = TestMachine::start();
+    let host = machine.host().await;
+    let long = format!("true {}", "\u{1}".repeat(100_000));
+    for _ in 0..20 {
+        let (info, mut stream) = start(&host, bash(&long)).await;
+        assert!(info.argv.concat().len() <= sandyard_protocol::limits::LISTED_ARGUMENT_BYTES);
+        ProcessOutput::until_exit(&mut stream).await;
+    }
+    let reply = host.ask(&Request::ListProcesses).await.0;
+    assert!(serde_json::to_vec(&reply).unwrap().len() < sandyard_protocol::limits::MESSAGE_BYTES);
 }
 
 #[tokio::test]

@@ -69,8 +69,9 @@ pub(super) async fn serve(kernels: Arc<Kernels>, request: Request, mut stream: H
 
 async fn serve_execute(kernels: &Kernels, execute: Execute, mut stream: HostStream) {
     let interrupt_on_loss = execute.interrupt_on_loss;
-    match kernels.execute(execute) {
-        Ok(execution) => attach::serve(&execution, stream, interrupt_on_loss).await,
+    match kernels.execute(execute).await {
+        // Only the stream that started an execution may interrupt it by its loss.
+        Ok((execution, repeated)) => attach::serve(&execution, stream, interrupt_on_loss && !repeated).await,
         Err(error) => reply(&mut stream, &Reply::Failed(error)).await,
     }
 }

@@ -24,6 +24,7 @@ use crate::keeper::events::EventLog;
 use crate::keeper::files::FileWorkers;
 use crate::keeper::job::state::MachineJob;
 use crate::keeper::processes::{Ending, Processes};
+use crate::keeper::request_keys::{self, KeyClaim, KeyTarget, RequestKeys};
 use crate::keeper::spool::SpoolError;
 use crate::limits::kernels::STOP_GRACE;
 
@@ -35,6 +36,7 @@ const QUEUED_ORDERS: usize = 8;
 pub(in crate::keeper) struct Kernels {
     context: Arc<KernelContext>,
     notebooks: Arc<Notebooks>,
+    keys: Arc<RequestKeys>,
 }
 
 /// The services that kernels are handed.
@@ -43,6 +45,7 @@ pub(in crate::keeper) struct KernelServices {
     pub(in crate::keeper) files: Arc<FileWorkers>,
     pub(in crate::keeper) job: Arc<MachineJob>,
     pub(in crate::keeper) events: Arc<EventLog>,
+    pub(in crate::keeper) keys: Arc<RequestKeys>,
 }
 
 impl Kernels {
@@ -51,12 +54,12 @@ impl Kernels {
         core: Arc<KeeperCore>,
         services: KernelServices,
     ) -> Result<(Self, Vec<KernelDocument>), SpoolError> {
-        let KernelServices { processes, files, job, events } = services;
+        let KernelServices { processes, files, job, events, keys } = services;
         let notebooks = Arc::new(Notebooks::open(core.clone(), files)?);
         let (registry, kernels) = KernelRegistry::open(core.clone())?;
         let budget = MemoryBudget::default();
         let context = Arc::new(KernelContext { core, processes, job, events, registry, budget });
-        Ok((Self { context, notebooks }, kernels))
+        Ok((Self { context, notebooks, keys }, kernels))
     }
 
     pub(super) fn context(&self) -> &Arc<KernelContext> {
@@ -180,14 +183,29 @@ impl Kernels {
         Ok(kernel)
     }
 
-    /// Queues code for a caller.
-    pub(super) fn execute(&self, execute: Execute) -> Result<Arc<Execution>, GuestError> {
+    /// Queues code for a caller, or finds the execution of an earlier request with the same key. True if there was one.
+    pub(super) async fn execute(&self, execute: Execute) -> Result<(Arc<Execution>, bool), GuestError> {
+        let id = self.context.registry.next_execution();
+        let Some(key) = execute.key.clone() else { return Ok((self.enqueue(execute, id)?, false)) };
+        let _turn = self.keys.turn().await;
+        match self.keys.claim(&key, KeyTarget::Execution(id.clone()))? {
+            KeyClaim::First => {
+                let queued = self.enqueue(execute, id).inspect_err(|_| self.keys.release(&key))?;
+                Ok((queued, false))
+            }
+            KeyClaim::Repeat(KeyTarget::Execution(id)) => {
+                Ok((self.execution(&id).map_err(|_| request_keys::forgotten())?, true))
+            }
+            KeyClaim::Repeat(KeyTarget::Process(_)) => Err(request_keys::other_request()),
+        }
+    }
+
+    fn enqueue(&self, execute: Execute, id: ExecutionId) -> Result<Arc<Execution>, GuestError> {
         if execute.code.len() > CODE_BYTES {
             return Err(GuestError::new(GuestErrorCode::LimitReached, "the code is too long"));
         }
         let kernel = self.kernel_for(execute.language, execute.kernel.as_ref())?;
         let registry = &self.context.registry;
-        let id = registry.next_execution();
         let info = ExecutionInfo { id, kernel: kernel.id.clone(), language: execute.language };
         let record = ExecutionRecord::create(registry.record_path(&info.id), &info)
             .map_err(|error| GuestError::new(GuestErrorCode::Internal, error.to_string()))?;

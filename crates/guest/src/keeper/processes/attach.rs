@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sandyard_pipe::{Frame, FrameError, FrameReceiver, FrameSender};
 use sandyard_protocol::limits::DATA_BYTES;
 use sandyard_protocol::{
-    EndReason, OutputChunk, OutputOffsets, OutputStream, ProcessEvent, ProcessInput, Reply,
+    EndReason, OutputChunk, OutputOffsets, OutputStream, ProcessEvent, ProcessInfo, ProcessInput, Reply,
 };
 
 use super::process::{Ending, ManagedProcess};
@@ -17,12 +17,41 @@ use crate::process_host::ProcessHost;
 
 /// Ends a process when the stream that started it is lost.
 #[derive(Debug)]
-pub(super) struct EndGuard(pub(super) Arc<ManagedProcess>);
+pub(super) struct EndGuard(Option<Arc<ManagedProcess>>);
+
+impl EndGuard {
+    pub(super) fn new(process: Arc<ManagedProcess>) -> Self {
+        Self(Some(process))
+    }
+
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for EndGuard {
     fn drop(&mut self) {
-        self.0.end(Ending::after(EndReason::Cancelled, milliseconds(TERMINATION_GRACE)));
+        if let Some(process) = &self.0 {
+            process.end(Ending::after(EndReason::Cancelled, milliseconds(TERMINATION_GRACE)));
+        }
     }
+}
+
+/// What the loss of the stream that started a process ends.
+#[derive(Debug, Default)]
+pub(super) struct StreamTies {
+    /// The process, whenever the stream is lost.
+    pub(super) _life: Option<EndGuard>,
+    /// The process, until the stream has closed standard input.
+    pub(super) input: Option<EndGuard>,
+}
+
+/// How a stream came to a process.
+#[derive(Debug, Default)]
+pub(super) struct StreamOpening {
+    pub(super) ties: StreamTies,
+    /// True if the stream asked for a start, and an earlier one had started the process.
+    pub(super) repeated: bool,
 }
 
 /// Serves one stream until the process has ended and all its output was sent, or the stream is lost.
@@ -31,9 +60,13 @@ pub(super) async fn serve(
     process: &Arc<ManagedProcess>,
     from: OutputOffsets,
     mut stream: HostStream,
-    _guard: Option<EndGuard>,
+    opening: StreamOpening,
 ) {
-    if stream.send_message(&Reply::Process(process.info())).await.is_err() {
+    let _attached = process.attach();
+    let info = ProcessInfo { repeated: opening.repeated, ..process.info() };
+    // The ties end with this function, however it ends.
+    let mut ties = opening.ties;
+    if stream.send_message(&Reply::Process(info)).await.is_err() {
         return;
     }
     let (receiver, sender) = stream.split();
@@ -43,7 +76,7 @@ pub(super) async fn serve(
     // a frame, but the process or the stream is gone then. A failure ends this stream alone: others may be attached to the process.
     tokio::select! {
         outcome = sending.run() => drop(outcome),
-        _lost = receive(host, process, receiver) => {}
+        _lost = receive(host, process, receiver, &mut ties) => {}
     }
 }
 
@@ -53,12 +86,18 @@ async fn receive(
     host: &dyn ProcessHost,
     process: &ManagedProcess,
     mut receiver: FrameReceiver<ServedStream>,
+    ties: &mut StreamTies,
 ) -> FrameError {
     loop {
         match receiver.receive().await {
             Ok(Some(Frame::Data(bytes))) => process.input.write(&bytes).await,
             Ok(Some(Frame::Message(message))) => match serde_json::from_slice(&message) {
-                Ok(ProcessInput::Close) => process.close_input(host).await,
+                Ok(ProcessInput::Close) => {
+                    process.close_input(host).await;
+                    if let Some(guard) = ties.input.take() {
+                        guard.disarm();
+                    }
+                }
                 Ok(ProcessInput::Resize(size)) => process.resize(size),
                 // A signal that can't be sent changes nothing; the stream has no place for an answer.
                 Ok(ProcessInput::Signal(signal)) => drop(process.signal(host, signal).await),

@@ -19,7 +19,7 @@ use sandyard_protocol::{GuestError, GuestErrorCode, OutputOffsets, ProcessId, Re
 pub(super) use command::check_environment;
 pub(super) use process::{Ending, ManagedProcess, ProcessDescriptors};
 pub(super) use supervise::{EndObserver, KillScope, ProcessLimits, Supervision};
-pub(super) use table::Processes;
+pub(super) use table::{ProcessCollaborators, Processes};
 
 use super::stream::{HostStream, reply};
 
@@ -28,13 +28,15 @@ pub(super) async fn serve(processes: Arc<Processes>, request: Request, mut strea
     let host = processes.host();
     match request {
         Request::StartProcess(start) => match processes.start_guarded(start, None).await {
-            Ok((process, guard)) => {
-                attach::serve(host, &process, OutputOffsets::default(), stream, guard).await
+            Ok((process, opening)) => {
+                attach::serve(host, &process, OutputOffsets::default(), stream, opening).await
             }
             Err(error) => reply(&mut stream, &Reply::Failed(error)).await,
         },
         Request::AttachProcess { process, from } => match processes.find(&process) {
-            Some(process) => attach::serve(host, &process, from, stream, None).await,
+            Some(process) => {
+                attach::serve(host, &process, from, stream, attach::StreamOpening::default()).await
+            }
             None => reply(&mut stream, &Reply::Failed(unknown(&process))).await,
         },
         Request::SignalProcess { process, signal: number } => {

@@ -5,8 +5,10 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use sandyard_protocol::limits::LISTED_ARGUMENT_BYTES;
 use sandyard_protocol::{
-    EndReason, Exit, GuestError, GuestErrorCode, OutputStream, ProcessId, ProcessInfo, TerminalSize,
+    EndReason, Exit, GuestError, GuestErrorCode, OutputOffsets, OutputStream, ProcessId, ProcessInfo,
+    TerminalSize,
 };
 use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
@@ -56,6 +58,18 @@ pub(in crate::keeper) struct ManagedProcess {
     terminal: Option<Arc<AsyncFd<OwnedFd>>>,
     pub(super) exit: watch::Sender<Option<Exit>>,
     pub(super) ending: watch::Sender<Option<Ending>>,
+    /// Number of streams that follow it.
+    attached: watch::Sender<usize>,
+}
+
+/// A stream that follows a process; it counts until this is dropped.
+#[derive(Debug)]
+pub(super) struct AttachedStream<'a>(&'a ManagedProcess);
+
+impl Drop for AttachedStream<'_> {
+    fn drop(&mut self) {
+        self.0.attached.send_modify(|count| *count -= 1);
+    }
 }
 
 /// A process's descriptors, ready to wait on.
@@ -119,6 +133,7 @@ impl ManagedProcess {
             terminal: descriptors.terminal,
             exit: watch::Sender::new(None),
             ending: watch::Sender::new(None),
+            attached: watch::Sender::new(0),
         };
         (Arc::new(process), sources)
     }
@@ -145,6 +160,7 @@ impl ManagedProcess {
             terminal: None,
             exit,
             ending,
+            attached: watch::Sender::new(0),
         })
     }
 
@@ -176,7 +192,26 @@ impl ManagedProcess {
 
     /// The description for callers.
     pub(super) fn info(&self) -> ProcessInfo {
-        ProcessInfo { id: self.id.clone(), pid: self.pid, argv: self.argv.clone(), exit: *self.exit.borrow() }
+        ProcessInfo {
+            id: self.id.clone(),
+            pid: self.pid,
+            argv: listed(&self.argv),
+            exit: *self.exit.borrow(),
+            terminal: self.has_terminal(),
+            output: OutputOffsets { stdout: self.stdout.end(), stderr: self.stderr.end() },
+            repeated: false,
+        }
+    }
+
+    /// Counts a stream until the returned guard is dropped.
+    pub(super) fn attach(&self) -> AttachedStream<'_> {
+        self.attached.send_modify(|count| *count += 1);
+        AttachedStream(self)
+    }
+
+    /// The number of streams, and its changes.
+    pub(super) fn attached(&self) -> watch::Receiver<usize> {
+        self.attached.subscribe()
     }
 
     /// The exit, if it has ended.
@@ -264,5 +299,40 @@ impl ManagedProcess {
         host.signal(&self.id, signal)
             .await
             .map_err(|error| GuestError::new(GuestErrorCode::Internal, error.to_string()))
+    }
+}
+
+/// The first arguments within the bound of a list. The one that crosses it is cut between letters, later ones are left out.
+fn listed(argv: &[String]) -> Vec<String> {
+    let mut room = LISTED_ARGUMENT_BYTES;
+    let mut shown = Vec::new();
+    for argument in argv {
+        let mut length = argument.len().min(room);
+        while !argument.is_char_boundary(length) {
+            length -= 1;
+        }
+        shown.push(argument[..length].to_owned());
+        // An empty argument takes room too: a list of a million of them would be long.
+        room = room.saturating_sub(length + 1);
+        if room == 0 {
+            break;
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_arguments_are_cut_in_lists() {
+        let argv = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(listed(&argv(&["bash", "-c", "ls"])), ["bash", "-c", "ls"]);
+        let long = "ü".repeat(LISTED_ARGUMENT_BYTES);
+        let cut = listed(&argv(&["bash", &long, "-c"]));
+        assert!(cut.len() == 2 && cut[1].len() < LISTED_ARGUMENT_BYTES && long.starts_with(&cut[1]));
+        let many = vec![String::new(); 100_000];
+        assert!(listed(&many).len() <= LISTED_ARGUMENT_BYTES);
     }
 }

@@ -20,6 +20,10 @@ pub(super) struct ProcessRecord {
     pub(super) deadline_ms: Option<u64>,
     pub(super) idle_timeout_ms: Option<u64>,
     pub(super) ends_with_stream: bool,
+    #[serde(default)]
+    pub(super) linger_ms: Option<u64>,
+    #[serde(default)]
+    pub(super) needs_whole_input: bool,
     pub(super) exit: Option<Exit>,
 }
 

@@ -57,15 +57,20 @@ impl Processes {
         if let Some(exit) = exit {
             self.exits.deliver(exit);
         }
+        // Init drops its copy of the input when it is closed, so an input that is still there was cut off.
+        let input_cut_off = record.needs_whole_input && spawned.stdin.is_some();
         let descriptors = ProcessDescriptors::new(spawned, command.terminal.is_some())?;
         let (process, sources) = ManagedProcess::running(&command, descriptors, output);
-        if record.ends_with_stream {
+        if record.ends_with_stream || input_cut_off {
             // Its stream was lost with the earlier keeper.
-            drop(EndGuard(process.clone()));
+            drop(EndGuard::new(process.clone()));
         }
         let limits = record.limits().fixed();
-        let scope = KillScope::Group;
-        self.follow(Supervision { process, sources, raw_exit, limits, scope, observer: None }, record);
+        let (scope, linger) = (KillScope::Group, self.linger(&record));
+        self.follow(
+            Supervision { process, sources, raw_exit, limits, scope, observer: None, linger },
+            record,
+        );
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::process::{Ending, ManagedProcess};
 use crate::keeper::clock::{boot_ms, milliseconds, sleep_until};
 use crate::keeper::exits::ended;
+use crate::keeper::host_link::HostLink;
 use crate::keeper::output::capture::Capture;
 use crate::keeper::output::pump::{OutputSource, Pumped};
 use crate::limits::{KILL_AGAIN, TERMINATION_GRACE};
@@ -67,6 +68,17 @@ pub(in crate::keeper) struct Supervision {
     pub(in crate::keeper) scope: KillScope,
     /// Called before the machine's processes are ended.
     pub(in crate::keeper) observer: Option<Arc<dyn EndObserver>>,
+    /// Ends a process that nobody follows any more; `None` if it runs alone.
+    pub(in crate::keeper) linger: Option<LingerLimit>,
+}
+
+/// How long a process runs without a stream that follows it.
+#[derive(Debug, Clone)]
+pub(in crate::keeper) struct LingerLimit {
+    /// Time without a stream, while a server could open one.
+    pub(in crate::keeper) linger_ms: u64,
+    /// Without a link no caller can come back, so the time does not count.
+    pub(in crate::keeper) link: Arc<HostLink>,
 }
 
 impl Supervision {
@@ -130,6 +142,7 @@ impl Supervision {
                 () = changed(&mut limits) => {}
                 () = sleep_until(limit.deadline_ms), if wish.is_none() => self.end_by_limit(EndReason::Timeout),
                 () = self.silence(limit), if wish.is_none() => self.end_by_limit(EndReason::IdleTimeout),
+                () = self.abandoned(), if wish.is_none() => self.end_by_limit(EndReason::Cancelled),
                 () = sleep_until(kill_ms), if wish.is_some() => {
                     self.kill(host).await;
                     next_kill_ms = Some(boot_ms() + milliseconds(KILL_AGAIN));
@@ -153,6 +166,24 @@ impl Supervision {
             match limit.checked_sub(quiet) {
                 Some(left) if !left.is_zero() => tokio::time::sleep(left).await,
                 _ => return,
+            }
+        }
+    }
+
+    /// Returns when no stream followed the process for too long while a server was linked. The time begins anew with each link.
+    async fn abandoned(&self) {
+        let Some(LingerLimit { linger_ms, link }) = &self.linger else {
+            return std::future::pending().await;
+        };
+        let (mut attached, mut link) = (self.process.attached(), link.watch());
+        loop {
+            let alone = *attached.borrow_and_update() == 0 && link.borrow_and_update().is_some();
+            let until = alone.then(|| boot_ms().saturating_add(*linger_ms));
+            // Cancelling loses nothing: both are watches, whose senders live as long as `self`.
+            tokio::select! {
+                () = sleep_until(until) => return,
+                _ = attached.changed() => {}
+                _ = link.changed() => {}
             }
         }
     }

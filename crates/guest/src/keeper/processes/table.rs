@@ -11,15 +11,17 @@ use sandyard_protocol::limits::PROCESSES;
 use sandyard_protocol::{GuestError, GuestErrorCode, OutputStream, ProcessId, ProcessInfo, StartProcess};
 use tokio::sync::oneshot;
 
-use super::attach::EndGuard;
+use super::attach::{EndGuard, StreamOpening, StreamTies};
 use super::command::CommandBuilder;
 use super::process::{ManagedProcess, ProcessDescriptors};
 use super::record::ProcessRecord;
-use super::supervise::{KillScope, Supervision};
+use super::supervise::{KillScope, LingerLimit, Supervision};
 use crate::keeper::clock::boot_ms;
 use crate::keeper::core::KeeperCore;
 use crate::keeper::environment::ProcessEnvironment;
 use crate::keeper::exits::Exits;
+use crate::keeper::host_link::HostLink;
+use crate::keeper::request_keys::{self, KeyClaim, KeyTarget, RequestKeys};
 use crate::limits::{ENDED_OUTPUT_BYTES, ENDED_PROCESSES};
 use crate::process_host::{Command, ProcessHost, SpawnError};
 
@@ -29,20 +31,28 @@ pub(in crate::keeper) struct Processes {
     pub(super) core: Arc<KeeperCore>,
     pub(super) exits: Arc<Exits>,
     commands: CommandBuilder,
+    link: Arc<HostLink>,
+    keys: Arc<RequestKeys>,
     /// Ordered by start, oldest first: `prune` removes from the front.
     list: Mutex<Vec<Arc<ManagedProcess>>>,
     next_number: AtomicU64,
 }
 
+/// The parts of keeper that processes use.
+#[derive(Debug)]
+pub(in crate::keeper) struct ProcessCollaborators {
+    pub(in crate::keeper) core: Arc<KeeperCore>,
+    pub(in crate::keeper) exits: Arc<Exits>,
+    pub(in crate::keeper) environment: Arc<ProcessEnvironment>,
+    pub(in crate::keeper) link: Arc<HostLink>,
+    pub(in crate::keeper) keys: Arc<RequestKeys>,
+}
+
 impl Processes {
-    pub(in crate::keeper) fn new(
-        core: Arc<KeeperCore>,
-        exits: Arc<Exits>,
-        environment: Arc<ProcessEnvironment>,
-        workspace: PathBuf,
-    ) -> Self {
+    pub(in crate::keeper) fn new(collaborators: ProcessCollaborators, workspace: PathBuf) -> Self {
+        let ProcessCollaborators { core, exits, environment, link, keys } = collaborators;
         let commands = CommandBuilder { environment, workspace };
-        Self { core, exits, commands, list: Mutex::default(), next_number: AtomicU64::new(1) }
+        Self { core, exits, commands, link, keys, list: Mutex::default(), next_number: AtomicU64::new(1) }
     }
 
     pub(in crate::keeper) fn host(&self) -> &dyn ProcessHost {
@@ -103,41 +113,63 @@ impl Processes {
         self.start_guarded(start, Some(input)).await.map(|(process, _)| process)
     }
 
-    /// Starts a process. The guard ends it when it is dropped, if the request says that it ends with its stream.
+    /// Starts a process, or finds the one that an earlier request with the same key started. The ties of the new one end it when they
+    /// are dropped, as far as the request says so.
     pub(super) async fn start_guarded(
         self: &Arc<Self>,
         start: StartProcess,
         input: Option<OwnedFd>,
-    ) -> Result<(Arc<ManagedProcess>, Option<EndGuard>), GuestError> {
+    ) -> Result<(Arc<ManagedProcess>, StreamOpening), GuestError> {
         let (answer, answered) = oneshot::channel();
-        let ends_with_stream = start.ends_with_stream;
         let owner = self.clone();
         // In a task of keeper's own: a caller that is lost meanwhile must not leave a half-made process.
         self.core.tasks.spawn(async move {
-            let started = owner.start_now(&start, input).await;
-            let guarded = started.map(|process| {
-                let guard = ends_with_stream.then(|| EndGuard(process.clone()));
-                (process, guard)
-            });
-            // If the caller is gone, the guard is dropped here and ends the process.
-            drop(answer.send(guarded));
+            // If the caller is gone, the ties are dropped here and end the process.
+            drop(answer.send(owner.start_once(&start, input).await));
         });
         answered
             .await
             .unwrap_or_else(|_| Err(GuestError::new(GuestErrorCode::Internal, "keeper is stopping")))
     }
 
+    async fn start_once(
+        self: &Arc<Self>,
+        start: &StartProcess,
+        input: Option<OwnedFd>,
+    ) -> Result<(Arc<ManagedProcess>, StreamOpening), GuestError> {
+        let number = self.next_number();
+        let Some(key) = &start.key else {
+            let process = self.start_now(start, input, number).await?;
+            let ties = ties(&process, start);
+            return Ok((process, StreamOpening { ties, repeated: false }));
+        };
+        let _turn = self.keys.turn().await;
+        match self.keys.claim(key, KeyTarget::Process(name(number)))? {
+            KeyClaim::First => {
+                let started = self.start_now(start, input, number).await;
+                let process = started.inspect_err(|_| self.keys.release(key))?;
+                let ties = ties(&process, start);
+                Ok((process, StreamOpening { ties, repeated: false }))
+            }
+            KeyClaim::Repeat(KeyTarget::Process(id)) => {
+                let process = self.find(&id).ok_or_else(request_keys::forgotten)?;
+                Ok((process, StreamOpening { repeated: true, ..StreamOpening::default() }))
+            }
+            KeyClaim::Repeat(KeyTarget::Execution(_)) => Err(request_keys::other_request()),
+        }
+    }
+
     async fn start_now(
         self: &Arc<Self>,
         start: &StartProcess,
         input: Option<OwnedFd>,
+        number: (u64, u64),
     ) -> Result<Arc<ManagedProcess>, GuestError> {
         // Not atomic with the insert: starts at the same moment may exceed this bound a little. The spawner has a hard one.
         if !self.has_room() {
             return Err(GuestError::new(GuestErrorCode::LimitReached, "too many processes run at once"));
         }
-        let number = self.next_number();
-        let id = ProcessId(format!("p{}-{}", number.0, number.1));
+        let id = name(number);
         let command = self.commands.for_caller(id.clone(), start)?;
         let record = ProcessRecord {
             number,
@@ -146,6 +178,8 @@ impl Processes {
             deadline_ms: start.timeout_ms.map(|timeout| boot_ms().saturating_add(timeout)),
             idle_timeout_ms: start.idle_timeout_ms,
             ends_with_stream: start.ends_with_stream,
+            linger_ms: start.linger_ms,
+            needs_whole_input: start.needs_whole_input,
             exit: None,
         };
         let started = self.spawn(&command, input, record).await;
@@ -185,6 +219,7 @@ impl Processes {
             limits,
             scope: KillScope::Group,
             observer: None,
+            linger: self.linger(&record),
         };
         self.follow(supervision, record);
         Ok(process)
@@ -212,6 +247,11 @@ impl Processes {
                 owner.core.tasks.spawn(async move { source.discard().await });
             }
         });
+    }
+
+    /// How long a process runs when nobody follows it.
+    pub(super) fn linger(&self, record: &ProcessRecord) -> Option<LingerLimit> {
+        record.linger_ms.map(|linger_ms| LingerLimit { linger_ms, link: self.link.clone() })
     }
 
     fn next_number(&self) -> (u64, u64) {
@@ -254,6 +294,16 @@ impl ManagedProcess {
     fn bytes(&self) -> u64 {
         self.output(OutputStream::Stdout).bytes() + self.output(OutputStream::Stderr).bytes()
     }
+}
+
+/// The name of a process: the number of the keeper that starts it, and its number among that keeper's processes.
+fn name(number: (u64, u64)) -> ProcessId {
+    ProcessId(format!("p{}-{}", number.0, number.1))
+}
+
+fn ties(process: &Arc<ManagedProcess>, start: &StartProcess) -> StreamTies {
+    let guard = |wanted: bool| wanted.then(|| EndGuard::new(process.clone()));
+    StreamTies { _life: guard(start.ends_with_stream), input: guard(start.needs_whole_input && start.stdin) }
 }
 
 fn internal(error: impl std::error::Error) -> GuestError {

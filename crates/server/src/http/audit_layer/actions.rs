@@ -56,6 +56,17 @@ pub(in crate::http) fn terminal(request: &Request) -> Option<RecordedAction> {
     request.headers().contains_key(UPGRADE).then(|| RecordedAction::open("terminal"))
 }
 
+/// Without an upgrade a process is only watched. With one, keys can be sent to it.
+pub(in crate::http) fn process(request: &Request) -> Option<RecordedAction> {
+    let what = format!("process {}", cut(below(request), MAX_TEXT_BYTES));
+    request.headers().contains_key(UPGRADE).then(|| RecordedAction::open(&what))
+}
+
+pub(in crate::http) fn signal(request: &Request) -> Option<RecordedAction> {
+    let process = below(request).trim_end_matches("/signal");
+    Some(RecordedAction::call(CallFacts::Signal { process: cut(process, MAX_TEXT_BYTES) }))
+}
+
 pub(in crate::http) fn shell(_: &Request) -> Option<RecordedAction> {
     Some(RecordedAction::call(CallFacts::Shell {}))
 }

@@ -73,6 +73,15 @@ pub(in crate::http) fn body_type(headers: &HeaderMap) -> Result<BodyType, HttpFa
     }
 }
 
+/// Refuses a body that is not announced as JSON.
+pub(in crate::http) fn require_json(headers: &HeaderMap) -> Result<(), HttpFailure> {
+    if body_type(headers)? == BodyType::Json {
+        return Ok(());
+    }
+    let error = ApiError::new(ErrorCode::UnsupportedMediaType, "the body must be JSON");
+    Err(error.with_hint("send `Content-Type: application/json`").into())
+}
+
 /// A whole body and its room. Clones share both.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct WholeBody {
@@ -234,10 +243,7 @@ impl RequestBody {
         self,
         read: fn(&Value) -> Result<T, ApiError>,
     ) -> Result<(T, Arc<BodyRoom>), HttpFailure> {
-        if body_type(&self.headers)? != BodyType::Json {
-            let error = ApiError::new(ErrorCode::UnsupportedMediaType, "the body must be JSON");
-            return Err(error.with_hint("send `Content-Type: application/json`").into());
-        }
+        require_json(&self.headers)?;
         let reader = Arc::clone(&self.reader);
         let WholeBody { bytes, room } = self.whole(BodyType::Json).await?;
         let length = bytes.len();

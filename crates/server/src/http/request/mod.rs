@@ -3,6 +3,7 @@
 pub(in crate::http) mod body;
 pub(in crate::http) mod conditions;
 pub(in crate::http) mod extract;
+pub(in crate::http) mod idempotency;
 pub(in crate::http) mod idle;
 pub(in crate::http) mod query;
 pub(in crate::http) mod room;

@@ -12,7 +12,7 @@ use sandyard_api::{
 };
 use sandyard_protocol::{
     Execute, ExecutionEnd, ExecutionError, ExecutionId, GuestErrorCode, KernelId, Outcome, OutputKind,
-    OutputStream,
+    OutputStream, RequestKey,
 };
 use sandyard_sandbox::machine::{ExecutionStream, FromExecution, MachineError};
 
@@ -20,6 +20,7 @@ use crate::audit::CallOutcome;
 use crate::http::HttpState;
 use crate::http::request::body::RequestBody;
 use crate::http::request::extract::{PathName, RouteJob};
+use crate::http::request::idempotency::{KeyedBody, keyed_json, known_key};
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 use crate::http::response::head_and_tail::HeadAndTail;
 use crate::http::response::live::{LiveOutput, failure_words, stream_or_collect};
@@ -32,12 +33,15 @@ const MAX_OUTPUTS: usize = 1000;
 /// Runs code in a persistent kernel. With `Accept: text/event-stream` its output is streamed, ended by a `done` event.
 #[utoipa::path(
     post, path = "/jobs/{id}/code", tag = "tools",
-    params(("id" = String, Path, description = "The job")),
+    params(
+        ("id" = String, Path, description = "The job"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body give the same execution"),
+    ),
     request_body = CodeRequest,
     responses(
         (status = 200, description = "What it did", content((CodeView = "application/json"), (CodeEvent = "text/event-stream"))),
         (status = 404, body = ErrorBody),
-        (status = 409, description = "The job has no live sandbox", body = ErrorBody),
+        (status = 409, description = "The job has no live sandbox, or the key was used with another body", body = ErrorBody),
         (status = 422, body = ErrorBody),
     )
 )]
@@ -47,9 +51,10 @@ pub(in crate::http) async fn run(
     headers: HeaderMap,
     body: RequestBody,
 ) -> HttpAnswer {
-    let (request, _room) = body.json(CodeRequest::from_json).await?;
+    let KeyedBody { request, key, room: _room } = keyed_json(&headers, body, CodeRequest::from_json).await?;
     let machine = state.machine(&job).await?;
-    let execution = machine.execute(execute(request)).await.map_err(unknown_kernel)?;
+    let execution = machine.execute(execute(request, key)).await;
+    let execution = execution.map_err(|error| known_key(error).unwrap_or_else(unknown_kernel))?;
     answer(&headers, execution).await
 }
 
@@ -86,7 +91,7 @@ async fn answer(headers: &HeaderMap, execution: ExecutionStream) -> HttpAnswer {
     stream_or_collect(headers, Some(started), execution).await
 }
 
-fn execute(request: CodeRequest) -> Execute {
+fn execute(request: CodeRequest, key: Option<RequestKey>) -> Execute {
     Execute {
         language: request.language,
         kernel: request.kernel.map(KernelId),
@@ -94,6 +99,7 @@ fn execute(request: CodeRequest) -> Execute {
         timeout_ms: Some(request.timeout_s.unwrap_or(DEFAULT_TIMEOUT_S) * 1000),
         idle_timeout_ms: request.idle_timeout_s.map(|seconds| seconds * 1000),
         interrupt_on_loss: request.interrupt_on_disconnect,
+        key,
     }
 }
 

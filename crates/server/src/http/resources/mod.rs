@@ -13,6 +13,8 @@ pub(super) mod jobs;
 pub(super) mod kernels;
 pub(super) mod lab;
 pub(super) mod logs;
+mod process_socket;
+pub(super) mod processes;
 pub(super) mod schedule;
 pub(super) mod shell;
 pub(super) mod status;

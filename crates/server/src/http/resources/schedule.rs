@@ -4,13 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use sandyard_api::{ApiError, ErrorBody, ErrorCode, JobStatus, ScheduleBody, ScheduleView, bounds};
-use sha2::{Digest, Sha256};
+use sandyard_api::{ApiError, ErrorBody, ErrorCode, JobStatus, ScheduleBody, ScheduleView};
 
 use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, TaskOptions};
 use crate::http::HttpState;
 use crate::http::request::body::{BodyType, RequestBody, WholeBody, parse_json};
 use crate::http::request::extract::RouteCaller;
+use crate::http::request::idempotency::{fingerprint, idempotency_key};
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 
 /// Schedules a job: a task in plain words, a piece of code, or an open sandbox. Answers at once; the job is durable by then.
@@ -78,31 +78,6 @@ fn read(kind: BodyType, bytes: &[u8]) -> Result<ScheduleBody, HttpFailure> {
             Ok(ScheduleBody::from_text(text)?)
         }
     }
-}
-
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, HttpFailure> {
-    let mut values = headers.get_all("idempotency-key").iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    let key = value.to_str().ok().filter(|key| (1..=bounds::IDEMPOTENCY_KEY_BYTES).contains(&key.len()));
-    match (key, values.next()) {
-        (Some(key), None) => Ok(Some(key.to_owned())),
-        _ => {
-            let most = bounds::IDEMPOTENCY_KEY_BYTES;
-            let message = format!("Idempotency-Key must be given once, with 1 to {most} ASCII characters");
-            Err(ApiError::new(ErrorCode::BadRequest, message).into())
-        }
-    }
-}
-
-/// SHA-256 of a body and its type: the same bytes as text and as JSON are two requests.
-fn fingerprint(kind: BodyType, bytes: &[u8]) -> [u8; 32] {
-    let mut digest = Sha256::new();
-    digest.update(match kind {
-        BodyType::Json => b"json\0",
-        BodyType::Text => b"text\0",
-    });
-    digest.update(bytes);
-    digest.finalize().into()
 }
 
 /// The job that a request asks for.

@@ -1,21 +1,28 @@
-//! `POST /jobs/{id}/shell`: one command in a live sandbox, answered at its end or streamed.
+//! `POST /jobs/{id}/shell`: one command in a live sandbox, answered at its end, streamed, or at once.
 //!
-//! The command belongs to its request and ends when the client goes away. Processes that it left in the background stay.
+//! The command belongs to the sandbox: it goes on when the server is replaced, and its client finds it again by its id
+//! (`processes`). A command that nobody follows any more is ended after a while, unless it was detached; one whose client asked for it
+//! ends with its connection. Processes that it left in the background stay.
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
 use bytes::Bytes;
-use sandyard_api::{ErrorBody, OutputText, ShellEvent, ShellRequest, ShellView};
-use sandyard_protocol::{EndReason, Exit, OutputStream, StartProcess};
-use sandyard_sandbox::machine::{FromProcess, MachineError, ProcessControl, ProcessReader};
+use sandyard_api::{ErrorBody, OutputText, ProcessView, ShellEvent, ShellRequest, ShellView};
+use sandyard_protocol::{EndReason, Exit, OutputOffsets, OutputStream, RequestKey, StartProcess};
+use sandyard_sandbox::machine::{FromProcess, MachineError, ProcessControl, ProcessReader, ProcessStream};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::processes::view;
 use crate::audit::CallOutcome;
 use crate::http::HttpState;
 use crate::http::request::body::RequestBody;
+use crate::http::request::conditions::wants_events;
 use crate::http::request::extract::RouteJob;
+use crate::http::request::idempotency::{KeyedBody, keyed_json, known_key};
 use crate::http::request::room::BodyRoom;
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 use crate::http::response::head_and_tail::HeadAndTail;
@@ -23,16 +30,23 @@ use crate::http::response::live::{LiveOutput, failure_words, stream_or_collect};
 
 /// Ends a command that names no limit of its own, so that no request waits for ever.
 const DEFAULT_TIMEOUT_S: u64 = 3600;
+/// How long a command or terminal waits for its client while a server runs: longer than clients try to come back (the CLI: 60 s).
+pub(super) const LINGER_MS: u64 = 90_000;
 
-/// Runs a command with bash. With `Accept: text/event-stream` its output is streamed, ended by an `exit` event.
+/// Runs a command with bash. With `Accept: text/event-stream` its output is streamed, from a `started` event to an `exit` event. With
+/// `detach` it answers at once. A client whose connection is lost finds the command again under `/jobs/{id}/processes/{process}`.
 #[utoipa::path(
     post, path = "/jobs/{id}/shell", tag = "tools",
-    params(("id" = String, Path, description = "The job")),
+    params(
+        ("id" = String, Path, description = "The job"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body give the same process"),
+    ),
     request_body = ShellRequest,
     responses(
         (status = 200, description = "What it did", content((ShellView = "application/json"), (ShellEvent = "text/event-stream"))),
+        (status = 202, description = "It runs on its own", body = ProcessView),
         (status = 404, body = ErrorBody),
-        (status = 409, description = "The job has no live sandbox", body = ErrorBody),
+        (status = 409, description = "The job has no live sandbox, or the key was used with another body", body = ErrorBody),
         (status = 422, body = ErrorBody),
     )
 )]
@@ -42,44 +56,98 @@ pub(in crate::http) async fn run(
     headers: HeaderMap,
     body: RequestBody,
 ) -> HttpAnswer {
-    let (request, room) = body.json(ShellRequest::from_json).await?;
+    let KeyedBody { mut request, key, room } = keyed_json(&headers, body, ShellRequest::from_json).await?;
     let machine = state.machine(&job).await?;
-    let input = request.stdin.clone();
-    let (reader, control) = machine.start_process(start(request)).await?.split();
-    let feed = AbortOnDropHandle::new(tokio::spawn(feed(control, input, room)));
-    stream_or_collect(&headers, None, RunningCommand { reader, _feed: feed }).await
+    let (input, detach) = (request.stdin.take(), request.detach);
+    let started = machine.start_process(start(request, input.is_some(), key)).await;
+    let process = started.map_err(|error| known_key(error).unwrap_or_else(HttpFailure::from))?;
+    // The input of a repeated request was sent by the first one.
+    let input = input.filter(|_| !process.info().repeated).map(|text| CommandInput { text, _room: room });
+    if detach && !wants_events(&headers) {
+        let view = view(process.info().clone());
+        if let Some(input) = input {
+            tokio::spawn(feed_detached(process, input));
+        }
+        return Ok((StatusCode::ACCEPTED, Json(view)).into_response());
+    }
+    RunningCommand::fed(process, input).answer(&headers).await
 }
 
-/// A command and the task that feeds it. Dropping it ends the command.
-struct RunningCommand {
-    reader: ProcessReader,
-    _feed: AbortOnDropHandle<()>,
-}
-
-fn start(request: ShellRequest) -> StartProcess {
+fn start(request: ShellRequest, stdin: bool, key: Option<RequestKey>) -> StartProcess {
     StartProcess {
         argv: vec!["bash".to_owned(), "-c".to_owned(), request.command],
         cwd: request.cwd,
         env: request.env,
         terminal: None,
-        stdin: request.stdin.is_some(),
+        stdin,
         timeout_ms: Some(request.timeout_s.unwrap_or(DEFAULT_TIMEOUT_S) * 1000),
         idle_timeout_ms: request.idle_timeout_s.map(|seconds| seconds * 1000),
-        ends_with_stream: true,
+        ends_with_stream: request.interrupt_on_disconnect,
+        linger_ms: (!request.detach).then_some(LINGER_MS),
+        needs_whole_input: stdin,
+        key,
     }
 }
 
-/// Writes the input while the output is read, or a command that echoes would block both sides. Holds the writing half for as
-/// long as the command lives: dropping it would end the command. `room` is that of the input.
-async fn feed(mut control: ProcessControl, input: Option<String>, room: Arc<BodyRoom>) {
-    if let Some(input) = input {
-        let written = control.write(&Bytes::from(input)).await;
+/// The input of a command, with its room in the budget of bodies.
+struct CommandInput {
+    text: String,
+    _room: Arc<BodyRoom>,
+}
+
+impl CommandInput {
+    async fn send(self, control: &mut ProcessControl) {
+        let written = control.write(&Bytes::from(self.text)).await;
         if written.is_err() || control.close_input().await.is_err() {
             tracing::debug!("the command did not take all of its input");
         }
     }
-    drop(room);
+}
+
+/// Writes the input while the output is read, or a command that echoes would block both sides. Holds the writing half for as
+/// long as the command is followed: dropping it ends the stream.
+async fn feed(mut control: ProcessControl, input: Option<CommandInput>) {
+    if let Some(input) = input {
+        input.send(&mut control).await;
+    }
     std::future::pending::<()>().await;
+}
+
+/// Feeds a command that nobody follows. Output is read and dropped meanwhile; the sandbox keeps it. Ends with the input or the
+/// command, which has a time limit.
+async fn feed_detached(process: ProcessStream, input: CommandInput) {
+    let (mut reader, mut control) = process.split();
+    // Cancelling either side ends the stream, which is all that is left to do.
+    tokio::select! {
+        () = input.send(&mut control) => {}
+        () = async { while !matches!(reader.next().await, Ok(FromProcess::Exited(_)) | Err(_)) {} } => {}
+    }
+}
+
+/// A command that is followed. Dropping it leaves the command to the sandbox.
+pub(super) struct RunningCommand {
+    reader: ProcessReader,
+    position: OutputOffsets,
+    _feed: AbortOnDropHandle<()>,
+}
+
+impl RunningCommand {
+    /// A process that was found again, from a position on.
+    pub(super) fn following(process: ProcessStream, position: OutputOffsets) -> Self {
+        Self { position, ..Self::fed(process, None) }
+    }
+
+    fn fed(process: ProcessStream, input: Option<CommandInput>) -> Self {
+        let (reader, control) = process.split();
+        let feed = AbortOnDropHandle::new(tokio::spawn(feed(control, input)));
+        Self { reader, position: OutputOffsets::default(), _feed: feed }
+    }
+
+    /// Streams to a client that asked for events, else answers at the end.
+    pub(super) async fn answer(self, headers: &HeaderMap) -> HttpAnswer {
+        let started = ShellEvent::Started { process: self.reader.info().id.0.clone() };
+        stream_or_collect(headers, Some(started), self).await
+    }
 }
 
 impl LiveOutput for RunningCommand {
@@ -87,7 +155,15 @@ impl LiveOutput for RunningCommand {
     type View = ShellView;
 
     async fn next_event(&mut self) -> ShellEvent {
-        event(self.reader.next().await)
+        let next = self.reader.next().await;
+        if let Ok(FromProcess::Output(chunk)) = &next {
+            self.position.set(chunk.stream, chunk.offset + chunk.bytes.len() as u64);
+        }
+        event(next)
+    }
+
+    fn position(&self) -> Option<String> {
+        Some(format!("{},{}", self.position.stdout, self.position.stderr))
     }
 
     fn name(event: &ShellEvent) -> &'static str {
@@ -111,6 +187,7 @@ impl LiveOutput for RunningCommand {
             }
         };
         Ok(ShellView {
+            process: self.reader.info().id.0.clone(),
             truncated_bytes: stdout.dropped() + stderr.dropped(),
             stdout: stdout.into_text(),
             stderr: stderr.into_text(),
@@ -124,7 +201,8 @@ impl LiveOutput for RunningCommand {
     }
 }
 
-fn timed_out(exit: &Exit) -> bool {
+/// True if a time limit ended a process.
+pub(super) fn timed_out(exit: &Exit) -> bool {
     matches!(exit.reason, EndReason::Timeout | EndReason::IdleTimeout)
 }
 

@@ -24,6 +24,11 @@ pub(in crate::http) trait LiveOutput: Send + 'static {
     /// The next event. It is not called again after the last one.
     fn next_event(&mut self) -> impl Future<Output = Self::Event> + Send;
 
+    /// The SSE field `id` of the event that was returned last, if a client can resume after it.
+    fn position(&self) -> Option<String> {
+        None
+    }
+
     /// The name of an event.
     fn name(event: &Self::Event) -> &'static str;
 
@@ -56,20 +61,25 @@ pub(in crate::http) async fn stream_or_collect<L: LiveOutput>(
 fn events<L: LiveOutput>(first: Option<L::Event>, live: L) -> Response {
     let events = stream::unfold((first, Some(live)), |(first, live)| async move {
         if let Some(first) = first {
-            return Some((encode::<L>(&first), (None, live)));
+            return Some((encode::<L>(&first, None), (None, live)));
         }
         let mut live = live?;
         let event = live.next_event().await;
-        // The command or code ends with its stream, so it is dropped as soon as its last event is known.
+        let position = live.position();
+        // Dropped as soon as its last event is known: the stream to the sandbox is not needed any more.
         let rest = (!L::is_last(&event)).then_some(live);
-        Some((encode::<L>(&event), (None, rest)))
+        Some((encode::<L>(&event, position), (None, rest)))
     });
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 
-fn encode<L: LiveOutput>(event: &L::Event) -> Result<Event, Infallible> {
+fn encode<L: LiveOutput>(event: &L::Event, position: Option<String>) -> Result<Event, Infallible> {
     let data = serde_json::to_string(event).unwrap_or_default();
-    Ok(Event::default().event(L::name(event)).data(data))
+    let encoded = Event::default().event(L::name(event)).data(data);
+    Ok(match position {
+        Some(position) => encoded.id(position),
+        None => encoded,
+    })
 }
 
 /// The code and message of a failure within a stream, whose status line is long gone.

@@ -13,8 +13,8 @@ use crate::auth::AccessScope::{ReadJobs, ReadYard, UseSandbox, WriteJobs};
 use crate::http::audit_layer::actions;
 use crate::http::proxy::program;
 use crate::http::resources::{
-    audit, code, desktop, download, events, files, files_change, gui, jobs, kernels, lab, logs, schedule,
-    shell, status, terminal, tickets, unbuilt, yard,
+    audit, code, desktop, download, events, files, files_change, gui, jobs, kernels, lab, logs, processes,
+    schedule, shell, status, terminal, tickets, unbuilt, yard,
 };
 use crate::http::{mcp, no_route, pages};
 
@@ -90,6 +90,9 @@ fn on_sandboxes() -> Vec<Route> {
     routes.extend([
         row!(Post "/jobs/{id}/shell" => shell::run [__path_run], Key(UseSandbox), Recorded(actions::shell)),
         row!(Get "/jobs/{id}/shell" => terminal::open [__path_open], terminal, Recorded(actions::terminal)),
+        row!(Get "/jobs/{id}/processes" => processes::list [__path_list], Key(UseSandbox), ONLY_WATCHES),
+        row!(Get "/jobs/{id}/processes/{process}" => processes::attach [__path_attach], terminal, Recorded(actions::process)),
+        row!(Post "/jobs/{id}/processes/{process}/signal" => processes::signal [__path_signal], Key(UseSandbox), Recorded(actions::signal)),
         row!(Post "/jobs/{id}/code" => code::run [__path_run], Key(UseSandbox), Recorded(actions::code)),
         row!(Get "/jobs/{id}/code/{execution}" => code::attach [__path_attach], Key(UseSandbox), ONLY_WATCHES),
     ]);

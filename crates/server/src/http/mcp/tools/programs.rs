@@ -68,7 +68,10 @@ fn limited(arguments: Arguments) -> Value {
 
 async fn shell(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
-    let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/shell")).json(&limited(arguments));
+    let mut body = limited(arguments);
+    // A client that gives the call up must not leave the command running.
+    body["interrupt_on_disconnect"] = Value::Bool(true);
+    let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/shell")).json(&body);
     let view: ShellView = context.send(call).await?.view()?;
     let mut text = streams(&view.stdout, &view.stderr);
     if view.timed_out {
