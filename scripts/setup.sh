@@ -2,7 +2,7 @@
 # Installs the packages that this machine lacks for building, running, testing or measuring.
 # Takes no time when nothing is missing.
 #   setup.sh build|run|test|bench|vm
-#   setup.sh modules browser|vite|clients|model     prints the folder of the test modules
+#   setup.sh modules browser|vite|web|clients|model     prints the folder of the test modules
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-build}
@@ -12,6 +12,7 @@ modules() {
     local source=tests/browser
     case $1 in
         vite) source=tests/browser/vite ;;
+        web) source=web ;;
         clients) source=tests/clients ;;
         model) source=tests/model ;;
     esac
@@ -72,7 +73,7 @@ fi
 
 # Each folder is prepared aside and then renamed, so that an existing folder is complete.
 if [ "$purpose" = test ]; then
-    for name in browser vite clients model; do
+    for name in browser vite web clients model; do
         folder=$(modules "$name")
         [ ! -d "$folder" ] || continue
         echo "installing the $name modules of the tests" >&2
@@ -95,6 +96,7 @@ if [ "$purpose" = test ]; then
                 sed -i "s#$folder.new#$folder#g" "$folder.new"/bin/pip* "$folder.new/pyvenv.cfg"
                 ;;
             browser) cp tests/browser/package*.json "$folder.new" && (cd "$folder.new" && npm install --silent --ignore-scripts) ;;
+            web) cp web/package*.json web/.npmrc "$folder.new" && (cd "$folder.new" && npm ci --silent) ;;
             vite) cp tests/browser/vite/package*.json "$folder.new" && (cd "$folder.new" && npm install --silent --ignore-scripts) ;;
         esac
         mv "$folder.new" "$folder"

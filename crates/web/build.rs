@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 use std::{env, fs, io};
 
-const INPUTS: [&str; 5] =
-    ["package.json", "package-lock.json", ".npmrc", "src/desktop.js", "src/desktop.html"];
+/// Files and folders of `web/` that the build reads.
+const INPUTS: [&str; 6] = ["package.json", "package-lock.json", ".npmrc", "build.mjs", "src", "static"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=SANDYARD_WEB_DIST");
@@ -17,29 +17,50 @@ fn main() {
     for input in INPUTS {
         println!("cargo::rerun-if-changed={}", web.join(input).display());
     }
-    println!("cargo::rerun-if-changed={}", web.join("src/desktop.css").display());
     let dist = match env::var_os("SANDYARD_WEB_DIST") {
         Some(dist) => PathBuf::from(dist),
         None => built(&web).unwrap_or_else(|error| fail(&format!("{error}"))),
     };
     println!("cargo::rustc-env=SANDYARD_WEB_DIST={}", dist.display());
+    embed(&dist).unwrap_or_else(|error| fail(&format!("embed {}: {error}", dist.display())));
+}
+
+/// Writes the table of assets as Rust, from the index that the build of the pages made.
+fn embed(dist: &Path) -> io::Result<()> {
+    let mut table = String::from("&[\n");
+    for row in fs::read_to_string(dist.join("assets.tsv"))?.lines() {
+        let [name, media_type, tag] = row.split('\t').collect::<Vec<_>>()[..] else {
+            return Err(io::Error::other(format!("`{row}` is no row of assets.tsv")));
+        };
+        let path = dist.join(name);
+        let path = path.display();
+        table += &format!(
+            "    WebAsset {{ name: {name:?}, media_type: {media_type:?}, tag: \"\\\"{tag}\\\"\", \
+             bytes: include_bytes!(\"{path}\"), brotli: include_bytes!(\"{path}.br\") }},\n"
+        );
+    }
+    table.push(']');
+    fs::write(PathBuf::from(variable("OUT_DIR")).join("assets.rs"), table)
 }
 
 /// Returns the folder with the build of these inputs.
 fn built(web: &Path) -> io::Result<PathBuf> {
     let place = cache().join(format!("{:016x}", fingerprint(web)?));
     let dist = place.join("dist");
-    if dist.join("desktop.js").is_file() {
+    if dist.join("assets.tsv").is_file() {
         return Ok(dist);
     }
     // Another cargo may build the same inputs concurrently: each uses a folder of its own, and the first rename wins.
     let work = cache().join(format!("work-{}", std::process::id()));
     let _ = fs::remove_dir_all(&work);
-    fs::create_dir_all(work.join("src"))?;
-    for input in INPUTS {
-        fs::copy(web.join(input), work.join(input))?;
+    fs::create_dir_all(&work)?;
+    for file in inputs(web)? {
+        let place = work.join(&file);
+        fs::create_dir_all(place.parent().unwrap_or(&work))?;
+        fs::copy(web.join(&file), place)?;
     }
-    npm(&work, &["ci", "--no-audit", "--no-fund", "--loglevel=error"])?;
+    // Types are checked by tests, not here: the first build stays small.
+    npm(&work, &["ci", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error"])?;
     npm(&work, &["run", "--silent", "build"])?;
     fs::remove_dir_all(work.join("node_modules"))?;
     if fs::rename(&work, &place).is_err() {
@@ -63,11 +84,29 @@ fn npm(folder: &Path, arguments: &[&str]) -> io::Result<()> {
 
 fn fingerprint(web: &Path) -> io::Result<u64> {
     let mut hasher = DefaultHasher::new();
-    for input in INPUTS {
-        input.hash(&mut hasher);
-        fs::read(web.join(input))?.hash(&mut hasher);
+    for file in inputs(web)? {
+        file.hash(&mut hasher);
+        fs::read(web.join(&file))?.hash(&mut hasher);
     }
     Ok(hasher.finish())
+}
+
+/// All files that the build reads, relative to `web`, in order. Generated types are not among them: the build needs none.
+fn inputs(web: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut left: Vec<PathBuf> = INPUTS.iter().map(PathBuf::from).collect();
+    while let Some(path) = left.pop() {
+        if !web.join(&path).is_dir() {
+            files.push(path);
+            continue;
+        }
+        for entry in fs::read_dir(web.join(&path))? {
+            left.push(path.join(entry?.file_name()));
+        }
+    }
+    files.retain(|file| !file.ends_with("schema.d.ts"));
+    files.sort();
+    Ok(files)
 }
 
 /// Returns `<target>/web`, found from `OUT_DIR`, which is `<target>/<profile>/build/<package>/out`.

@@ -14,6 +14,7 @@ mod abuse;
 mod adoption;
 mod audit;
 mod chaos;
+mod console;
 mod desktop;
 mod desktop_soak;
 mod desktop_view;

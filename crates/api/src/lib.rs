@@ -41,5 +41,6 @@ pub use views::{
     DriverView, ExplanationView, FileEntryView, FileStatView, GuiResultView, GuiView, HealthView,
     ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView, KernelListView,
     KernelView, ListingView, ProcessListView, ProcessView, SandboxState, ScheduleView, SearchHitView,
-    SearchView, ShellView, TicketView, UsageView, VersionView, WaitingView, WantedResource, WindowView,
+    SearchView, SettingView, SettingsView, ShellView, TicketView, UsageView, VersionView, WaitingView,
+    WantedResource, WindowView,
 };

@@ -15,4 +15,7 @@ pub use job::{
     ScheduleView, ShellView, TicketView, UsageView, WaitingView, WantedResource,
 };
 pub use processes::{ProcessListView, ProcessView};
-pub use yard::{AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, VersionView};
+pub use yard::{
+    AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, SettingView, SettingsView,
+    VersionView,
+};

@@ -16,6 +16,28 @@ pub struct VersionView {
     pub audit_key: String,
 }
 
+/// Response of `GET /settings`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SettingsView {
+    /// Settings in effect, sorted by key.
+    pub settings: Vec<SettingView>,
+    /// Models that tasks may use, the default first. Empty if no model is configured.
+    pub models: Vec<String>,
+}
+
+/// One setting of the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SettingView {
+    /// Key in the configuration file.
+    #[schema(example = "listen")]
+    pub key: String,
+    /// The value as text; empty if it is not set.
+    pub value: String,
+    /// `default`, the path of the file, the name of the variable, or `command line`.
+    #[schema(example = "SANDYARD_LISTEN")]
+    pub source: String,
+}
+
 /// Response of `GET /healthz` and `GET /readyz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HealthView {

@@ -26,6 +26,8 @@ pub(crate) enum ImageChoice {
 /// All settings of an operator.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
+    /// Every key with its value and its source, for people.
+    pub(crate) rows: Vec<[String; 3]>,
     /// Address to listen on.
     pub(crate) listen: SocketAddr,
     /// Directory of the database, the jobs and their results.
@@ -85,6 +87,7 @@ impl Settings {
     pub(crate) fn new(layers: &Layers) -> Result<Self, ConfigError> {
         let driver = text(layers, "driver");
         Ok(Self {
+            rows: layers.rows(),
             listen: parse(layers, "listen", "an address and a port, like 127.0.0.1:8000")?,
             data: PathBuf::from(layers.get("data").0),
             cache: PathBuf::from(layers.get("cache").0),

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sandyard_api::SettingView;
 use sandyard_server::app::{JobFilter, Yard, YardStart};
 use sandyard_server::auth::{AccessRules, Caller, KeyStore};
 use sandyard_server::http::{HttpConfig, ServeLimits, serve_tcp, serve_unix};
@@ -45,6 +46,7 @@ pub(crate) struct YardServer {
     listeners: Vec<JoinHandle<()>>,
     preparation: Preparation,
     socket: PathBuf,
+    settings: Vec<SettingView>,
     _lock: File,
 }
 
@@ -84,7 +86,10 @@ impl YardServer {
         let preparation = images.prepare(settings, surroundings, ui);
         let yard = Yard::start(config, drivers, Arc::new(images)).await?;
         let shutdown = CancellationToken::new();
-        let mut server = Self { yard, shutdown, listeners: Vec::new(), preparation, socket, _lock: lock };
+        let rows = settings.rows.iter().cloned();
+        let settings = rows.map(|[key, value, source]| SettingView { key, value, source }).collect();
+        let mut server =
+            Self { yard, shutdown, listeners: Vec::new(), preparation, socket, settings, _lock: lock };
         // Whoever can open the socket can also read the key, so the server asks for none.
         let config = server.http(AccessRules::new("localhost", KeyStore::default()));
         server.listeners.push(tokio::spawn(serve_unix(listener, config)));
@@ -115,6 +120,7 @@ impl YardServer {
             access,
             limits: ServeLimits::for_open_files(machine::raise_open_files()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            settings: self.settings.clone(),
             shutdown: self.shutdown.clone(),
         }
     }

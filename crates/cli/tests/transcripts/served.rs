@@ -98,6 +98,7 @@ fn serve(yard: &TestYard, listener: TcpListener) -> (CancellationToken, JoinHand
         access: AccessRules::new("127.0.0.1", KeyStore::default()),
         limits: ServeLimits::default(),
         version: "0.0.0".to_owned(),
+        settings: Vec::new(),
         shutdown: shutdown.clone(),
     };
     (shutdown, tokio::spawn(serve_tcp(listener, config)))

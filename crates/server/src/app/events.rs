@@ -34,6 +34,12 @@ struct EventCursor {
 }
 
 impl Yard {
+    /// Returns the number of the newest event; 0 if there is none.
+    pub async fn newest_event(&self, job: &JobAccess) -> Result<u64, AppError> {
+        job.require(AccessScope::ReadJobs)?;
+        Ok(self.row(job.id()).await?.last_event)
+    }
+
     /// Events with an id above `after`, then new ones as they come, until the job has ended.
     pub async fn events(&self, job: &JobAccess, after: u64) -> Result<JobEventStream, AppError> {
         job.require(AccessScope::ReadJobs)?;

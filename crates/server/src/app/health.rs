@@ -34,6 +34,13 @@ impl Yard {
         Ok(false)
     }
 
+    /// Names of the models that tasks may use, the default first. Recordings that the server brings along are not among them.
+    pub fn models(&self, caller: &Caller) -> Result<Vec<String>, AppError> {
+        require(caller, AccessScope::ReadYard)?;
+        let config = &self.context.config.models;
+        Ok(config.default.iter().chain(&config.allowed).map(ToString::to_string).collect())
+    }
+
     /// Prometheus text of the yard's counters; `http` may append its own.
     pub fn metrics(&self, caller: &Caller) -> Result<String, AppError> {
         require(caller, AccessScope::ReadYard)?;

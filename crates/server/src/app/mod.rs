@@ -18,6 +18,7 @@ mod machine;
 mod model;
 mod open;
 mod reply;
+mod request;
 mod schedule;
 mod screenshot;
 mod status;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
-use sandyard_api::{ApiError, ErrorCode};
+use sandyard_api::{ApiError, ErrorCode, SettingView};
 use tokio_util::sync::CancellationToken;
 
 pub use openapi::document as openapi_document;
@@ -42,6 +42,8 @@ pub struct HttpConfig {
     pub limits: ServeLimits,
     /// The version that `/version` reports.
     pub version: String,
+    /// Settings in effect, which `/settings` reports. None of them is a secret.
+    pub settings: Vec<SettingView>,
     /// Ends streams and waits when the server stops.
     pub shutdown: CancellationToken,
 }

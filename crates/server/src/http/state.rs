@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use sandyard_api::SettingView;
 use sandyard_sandbox::machine::Machine;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -68,6 +69,10 @@ impl HttpState {
 
     pub(super) fn version(&self) -> &str {
         &self.0.config.version
+    }
+
+    pub(super) fn settings(&self) -> &[SettingView] {
+        &self.0.config.settings
     }
 
     pub(super) fn shutdown(&self) -> &CancellationToken {

@@ -96,7 +96,9 @@ async fn w7_w23_every_route_and_upgrade_needs_the_key() {
         let reply = upgrade(&served, &format!("/jobs/{id}/shell?ticket=made-up"), headers).await;
         assert_eq!(reply.status, 401, "upgrade with a ticket {headers:?}");
     }
-    for path in ["/", "/docs", "/openapi.json", "/healthz", "/readyz", "/assets/page.css"] {
+    for path in
+        ["/", "/docs", "/openapi.json", "/healthz", "/readyz", "/console/system", "/assets/favicon.svg"]
+    {
         assert_eq!(served.get(path).await.status, 200, "{path}");
     }
     let right = [("Authorization", "Bearer sy_right"), ("Host", "yard.example")];
@@ -150,7 +152,8 @@ async fn w6_every_answer_carries_the_security_headers() {
         "/",
         "/docs",
         "/openapi.json",
-        "/assets/docs.js",
+        "/console/system",
+        "/assets/desktop.js",
         "/jobs",
         "/nowhere",
         "/metrics",

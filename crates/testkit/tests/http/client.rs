@@ -35,6 +35,7 @@ impl Served {
             access,
             limits,
             version: "0.0.0".to_owned(),
+            settings: Vec::new(),
             shutdown: shutdown.clone(),
         };
         let server = tokio::spawn(serve_tcp(listener, config));

@@ -118,6 +118,45 @@ async fn l30_events_have_no_gap_and_resume() {
 }
 
 #[tokio::test]
+async fn a_part_of_the_events_can_be_read_without_waiting() {
+    let served = Served::start().await;
+    let id = served.session().await;
+    let part = async |query: &str| events(&served.get(&format!("/jobs/{id}/events?{query}")).await.text());
+    // The session lives: without `wait=0` each of these would stay open.
+    let all = part("wait=0").await;
+    assert!(all.len() >= 3, "{all:?}");
+    assert_eq!(part("tail=2&wait=0").await, all[all.len() - 2..]);
+    assert_eq!(part("tail=1000&wait=0").await, all);
+    assert_eq!(part("after=1&limit=1").await, all[1..2]);
+    assert_eq!(part("limit=2").await, all[..2]);
+    let none = served.get(&format!("/jobs/{id}/events?after={}&wait=0", all.len())).await;
+    assert_eq!(none.status, 204);
+    assert_eq!(served.get(&format!("/jobs/{id}/events?tail=x")).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_request_can_be_read_and_sent_again() {
+    let served = Served::start().await;
+    let body = json!({
+        "kind": "shell", "code": "echo again", "name": "again", "env": {"TOKEN": "secret"}, "files": {"a.txt": "a"},
+        "limits": {"timeout_s": 60}, "egress": ["example.com"], "keep": false,
+    });
+    let id = served.schedule(&body).await;
+    served.wait_end(&id).await;
+    let reply = served.get(&format!("/jobs/{id}/request")).await;
+    assert!(!reply.text().contains("secret"), "{}", reply.text());
+    let request = reply.json();
+    for member in ["kind", "code", "name", "egress", "keep"] {
+        assert_eq!(request[member], body[member], "{member}");
+    }
+    assert_eq!(request["limits"]["timeout_s"], 60);
+    assert_eq!((request.get("env"), request.get("files")), (None, None));
+    let again = served.schedule(&request).await;
+    assert_eq!(served.wait_end(&again).await["stdout"], "again\n");
+    assert_eq!(served.get("/jobs/aaaaaaaaaaaaaaaaaaaaaaaaaa/request").await.status, 404);
+}
+
+#[tokio::test]
 async fn a_download_takes_ranges() {
     let served = Served::start().await;
     let id = served

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, close_code};
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use bytes::Bytes;
@@ -23,11 +23,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::http::HttpState;
 use crate::http::request::extract::RouteJob;
 use crate::http::request::query::query;
 use crate::http::response::failure::HttpAnswer;
 use crate::http::response::socket::{self, INPUT_QUEUE, PING_INTERVAL, SocketEnd};
+use crate::http::{HttpState, pages};
 
 /// Longest frame of a client: keys, pointer, clipboard text.
 const MAX_FRAME_BYTES: usize = 2 * 1024 * 1024;
@@ -36,9 +36,6 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// Close codes of our own: somebody else has control; the desktop is not available.
 const CONTROLLED_CLOSE_CODE: u16 = 4409;
 const UNAVAILABLE_CLOSE_CODE: u16 = 4503;
-/// Scripts, styles, requests and pictures of this origin only; pictures also from memory, which is how pixels are decoded.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; \
-     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 /// The desktop in a browser: waits for it, shows it, or shows the last picture of it. `?control=1` takes control.
 #[utoipa::path(
@@ -50,13 +47,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
     ),
     responses((status = 200, description = "A page", body = String, content_type = "text/html"))
 )]
-pub(in crate::http) async fn page() -> Response {
-    let headers = [
-        (CONTENT_TYPE, "text/html; charset=utf-8"),
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (CACHE_CONTROL, "no-cache"),
-    ];
-    (headers, sandyard_web::DESKTOP_HTML).into_response()
+pub(in crate::http) async fn page(headers: HeaderMap) -> HttpAnswer {
+    pages::desktop(&headers)
 }
 
 /// Redirects to the page.
@@ -283,11 +275,5 @@ mod tests {
         assert!(
             check_origin(&HeaderMap::from_iter([(ORIGIN, HeaderValue::from_static("http://"))])).is_err()
         );
-    }
-
-    #[test]
-    fn w7_the_page_is_strict_and_says_nothing_of_a_job() {
-        assert!(POLICY.contains("default-src 'none'") && POLICY.contains("frame-ancestors 'none'"));
-        assert!(!POLICY.contains("unsafe"));
     }
 }

@@ -31,6 +31,9 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
     params(
         ("id" = String, Path, description = "The job"),
         ("after" = Option<u64>, Query, description = "Only events after this id"),
+        ("tail" = Option<u64>, Query, description = "Only this many of the events that there are, and what follows"),
+        ("limit" = Option<u64>, Query, description = "Close after this many events"),
+        ("wait" = Option<u8>, Query, description = "0: close after the events that there are"),
         ("Last-Event-ID" = Option<u64>, Header, description = "The same, as browsers send it"),
     ),
     responses(
@@ -45,13 +48,23 @@ pub(in crate::http) async fn follow(
     uri: Uri,
     headers: HeaderMap,
 ) -> HttpAnswer {
-    let query = query(&uri, &["after"])?;
-    let after = after(&query, &headers)?;
+    let query = query(&uri, &["after", "tail", "limit", "wait"])?;
+    let newest = state.yard().newest_event(&job).await?;
+    let after = after(&query, &headers)?.max(match query.whole("tail", 0..=u64::MAX)? {
+        Some(tail) => newest.saturating_sub(tail),
+        None => 0,
+    });
+    let mut limit = query.whole("limit", 0..=u64::MAX)?.unwrap_or(u64::MAX);
+    if query.text("wait").is_some() && !query.switch("wait")? {
+        // Ids have no gap, so the number of events that there are is known.
+        limit = limit.min(newest.saturating_sub(after));
+    }
     let mut events = Box::pin(state.yard().events(&job, after).await?.peekable());
-    if after > 0 && has_ended(&mut events).await {
+    if limit == 0 || (after > 0 && has_ended(&mut events).await) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let stop = state.shutdown().clone();
+    let events = events.take(usize::try_from(limit).unwrap_or(usize::MAX));
     let lines = events.take_until(stop.cancelled_owned()).map(encode);
     // A server that stops, or a store that fails, ends the stream without a terminal state: the client comes back.
     let lines = stream::iter([Ok(Event::default().retry(RETRY_DELAY))]).chain(lines);

@@ -1,15 +1,15 @@
-//! `POST /schedule` and `POST /submit`.
+//! `POST /schedule` and `POST /submit`, and the request of a job.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use sandyard_api::{ApiError, ErrorBody, ErrorCode, JobStatus, ScheduleBody, ScheduleView};
+use sandyard_api::{ApiError, ErrorBody, ErrorCode, GitBody, JobKind, JobStatus, ScheduleBody, ScheduleView};
 
 use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, TaskOptions};
 use crate::http::HttpState;
 use crate::http::request::body::{BodyType, RequestBody, WholeBody, parse_json};
-use crate::http::request::extract::RouteCaller;
+use crate::http::request::extract::{RouteCaller, RouteJob};
 use crate::http::request::idempotency::{fingerprint, idempotency_key};
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 
@@ -52,6 +52,39 @@ pub(in crate::http) async fn schedule(
     let status = if scheduled.repeated { scheduled.state.status() } else { JobStatus::Pending };
     let view = ScheduleView::new(scheduled.id, status);
     Ok((StatusCode::ACCEPTED, Json(view)).into_response())
+}
+
+/// The request of a job as a body for `POST /schedule`, so that it can be sent again. Without the variables of the environment,
+/// whose values may be secrets, and without files, which the workspace has.
+#[utoipa::path(
+    get, path = "/jobs/{id}/request", tag = "jobs",
+    params(("id" = String, Path, description = "The job")),
+    responses((status = 200, description = "The request", body = ScheduleBody), (status = 404, body = ErrorBody))
+)]
+pub(in crate::http) async fn request(State(state): State<HttpState>, RouteJob(job): RouteJob) -> HttpAnswer {
+    Ok(Json(body_of(state.yard().request(&job).await?)).into_response())
+}
+
+/// The body that [`new_job`] would read the job from.
+fn body_of(job: NewJob) -> ScheduleBody {
+    let (is_task, is_session) = (job.kind == JobKind::Task, job.kind == JobKind::Session);
+    let has_code = !is_task && !is_session;
+    ScheduleBody {
+        kind: (!is_task).then_some(job.kind),
+        task: is_task.then(|| job.code.clone()),
+        code: has_code.then_some(job.code),
+        name: job.name,
+        model: job.task.model,
+        isolation: Some(job.isolation.as_text()),
+        limits: Some(job.limits),
+        budget: is_task.then_some(job.task.budget),
+        egress: job.egress,
+        keep: Some(job.keep),
+        ask_timeout_s: job.task.ask_timeout_s,
+        on_silence: is_task.then_some(job.task.on_silence),
+        git: job.git.map(|git| GitBody { url: git.url, reference: git.reference }),
+        ..ScheduleBody::default()
+    }
 }
 
 /// The same as `POST /schedule`.

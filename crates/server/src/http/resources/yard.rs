@@ -1,10 +1,10 @@
-//! The yard itself: health, version, drivers, metrics.
+//! The yard itself: health, version, settings, drivers, metrics.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use sandyard_api::{AvailabilityView, ErrorBody, HealthView, VersionView};
+use sandyard_api::{AvailabilityView, ErrorBody, HealthView, SettingsView, VersionView};
 
 use crate::app::ImageFlavour;
 use crate::http::HttpState;
@@ -47,6 +47,16 @@ pub(in crate::http) async fn metrics(
 pub(in crate::http) async fn version(State(state): State<HttpState>) -> Json<VersionView> {
     let audit_key = state.yard().audit_key().to_string();
     Json(VersionView { name: "sandyard".to_owned(), version: state.version().to_owned(), audit_key })
+}
+
+/// Settings in effect with their sources, and the models that tasks may use.
+#[utoipa::path(get, path = "/settings", tag = "yard", responses((status = 200, body = SettingsView)))]
+pub(in crate::http) async fn settings(
+    State(state): State<HttpState>,
+    RouteCaller(caller): RouteCaller,
+) -> HttpAnswer {
+    let models = state.yard().models(&caller)?;
+    Ok(Json(SettingsView { settings: state.settings().to_vec(), models }).into_response())
 }
 
 /// What can run here, and why not.

@@ -48,6 +48,7 @@ pub(in crate::http) fn routes() -> Vec<Route> {
 fn about_the_server() -> Vec<Route> {
     vec![
         row!(Get "/" => pages::home [__path_home], Public, ABOUT_NO_JOB),
+        row!(Get "/console/{*path}" => pages::console [__path_console], Public, ABOUT_NO_JOB),
         row!(Get "/docs" => pages::docs [__path_docs], Public, ABOUT_NO_JOB),
         Route::new(Get, "/assets/{*path}", pages::asset, Public, ABOUT_NO_JOB, Undocumented("part of pages")),
         // Browsers ask for it by themselves; a refusal for want of a key would only confuse.
@@ -57,6 +58,7 @@ fn about_the_server() -> Vec<Route> {
         row!(Get "/readyz" => yard::readyz [__path_readyz], Public, ABOUT_NO_JOB),
         row!(Get "/metrics" => yard::metrics [__path_metrics], Key(ReadYard), ABOUT_NO_JOB),
         row!(Get "/version" => yard::version [__path_version], Key(ReadYard), ABOUT_NO_JOB),
+        row!(Get "/settings" => yard::settings [__path_settings], Key(ReadYard), ABOUT_NO_JOB),
         row!(Get "/audit" => audit::read_yard [__path_read_yard], Key(ReadYard), ABOUT_NO_JOB),
         row!(Get "/drivers" => yard::drivers [__path_drivers], Key(ReadYard), ABOUT_NO_JOB),
         row!(Any "/mcp" => mcp::message [__path_message], Key(ReadYard), Unrecorded("its tools call other routes, which are recorded")),
@@ -71,6 +73,7 @@ fn about_jobs() -> Vec<Route> {
         row!(Get "/status/{id}" => status::status [__path_status], Key(ReadJobs), ONLY_WATCHES),
         row!(Get "/jobs" => jobs::list [__path_list], Key(ReadJobs), ONLY_WATCHES),
         row!(Get "/jobs/{id}" => status::job [__path_job], Key(ReadJobs), ONLY_WATCHES),
+        row!(Get "/jobs/{id}/request" => schedule::request [__path_request], Key(WriteJobs), ONLY_WATCHES),
         row!(Delete "/jobs/{id}" => jobs::remove [__path_remove], Key(WriteJobs), InCommit),
         row!(Post "/jobs/{id}/cancel" => jobs::cancel [__path_cancel], Key(WriteJobs), InCommit),
         row!(Post "/jobs/{id}/reply" => jobs::reply [__path_reply], Key(WriteJobs), InCommit),

@@ -36,6 +36,7 @@ fn w23_nothing_else_is_public() {
         rows.iter().filter(|row| matches!(row.rule.access, AccessRule::Public)).map(|row| row.path).collect();
     let wanted = [
         "/",
+        "/console/{*path}",
         "/docs",
         "/assets/{*path}",
         "/favicon.ico",

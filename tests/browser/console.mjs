@@ -1,0 +1,364 @@
+// The console as a person uses it, one scenario a run. Every scenario also fails on an error of the page or a breach of its policy.
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import net from "node:net";
+
+import { api, arguments_, base, ensure, run, shell, until } from "./browser.mjs";
+
+const require = createRequire(`${process.env.SANDYARD_BROWSER_MODULES}/`);
+const [scenario, ...rest] = arguments_;
+const json = { "content-type": "application/json" };
+const schedule = async (body, headers = {}) =>
+  JSON.parse(await api("/schedule", { method: "POST", headers: { ...json, ...headers }, body: JSON.stringify(body) })).job_id;
+const status = async (job) => JSON.parse(await api(`/status/${job}`));
+const ended = (job) => until("the end", async () => (await status(job)).finished_at && (await status(job)));
+const address = (job, room = "") => `${base}/console/jobs/${job}${room && `/${room}`}`;
+
+const problems = [];
+async function open(context, url, options = {}) {
+  const page = await context.newPage();
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("console", (message) => { if (/Content.Security.Policy|Trusted/i.test(message.text())) problems.push(message.text()); });
+  page.on("request", (request) => { if (!/^(blob|data):/.test(request.url()) && new URL(request.url()).origin !== new URL(options.origin ?? base).origin) problems.push(`a request to ${request.url()}`); });
+  page.on("dialog", (dialog) => { problems.push(`a dialog: ${dialog.message()}`); dialog.dismiss(); });
+  await page.goto(url);
+  return page;
+}
+const badge = (page, state) => page.locator(`.job-head [data-state=${state}]`);
+const jobOf = (page) => /\/console\/jobs\/([a-z0-9]+)/.exec(page.url())[1];
+
+// Starts something from the box, and returns its id once the page shows it.
+async function start(page, kind, text) {
+  await page.goto(`${base}/`);
+  await page.locator(".kind", { hasText: new RegExp(`^${kind}$`) }).click();
+  if (text) await page.locator("#composer").fill(text);
+  await page.locator(".composer button[type=submit]").click();
+  await page.waitForURL(/\/console\/jobs\//);
+  return jobOf(page);
+}
+
+async function jobs(context) {
+  const page = await open(context, `${base}/`);
+  // The empty yard teaches with one click.
+  await page.getByRole("button", { name: /Run a script/ }).click();
+  await badge(page, "succeeded").waitFor();
+  await page.locator(".timeline", { hasText: "Hello from" }).waitFor();
+  const first = jobOf(page);
+  const id = await start(page, "Shell", "echo from-the-box; echo to-stderr >&2; echo kept > kept.txt");
+  await badge(page, "succeeded").waitFor();
+  await page.locator(".timeline .output-stdout", { hasText: "from-the-box" }).waitFor();
+  await page.locator(".timeline .output-stderr", { hasText: "to-stderr" }).waitFor();
+  // Three densities, by key; the address keeps the choice.
+  await page.keyboard.press("3");
+  await page.locator(".raw-type", { hasText: "stdout" }).first().waitFor();
+  await page.reload();
+  await page.locator(".raw-type", { hasText: "stdout" }).first().waitFor();
+  await page.keyboard.press("1");
+  await page.locator(".row-group", { hasText: "of output" }).waitFor();
+  // The result is taken home, and its files can be looked at without the machine.
+  await page.keyboard.press("f");
+  await page.locator(".tree-entry", { hasText: "kept.txt" }).click();
+  await page.locator(".code-line", { hasText: "kept" }).waitFor();
+  const saving = page.waitForEvent("download");
+  await page.locator(".job-head .primary").click();
+  ensure((await saving).suggestedFilename().endsWith(".zip"), "no zip");
+  // Again with changes.
+  await page.keyboard.press("Escape");
+  await page.locator(".job-head").getByRole("button", { name: "Rerun" }).click();
+  await until("the old request", async () => (await page.locator("#composer").inputValue()).includes("from-the-box"));
+  await page.locator("#composer").fill("echo changed; sleep 600");
+  await page.locator(".composer button[type=submit]").click();
+  await page.waitForURL((url) => url.pathname.startsWith("/console/jobs/") && !url.pathname.includes(id));
+  await page.locator(".timeline .output-stdout", { hasText: "changed" }).waitFor();
+  const second = jobOf(page);
+  // Two browsers on one job; one cancels, both see it.
+  const other = await open(await context.browser().newContext(), address(second));
+  await badge(other, "running").waitFor();
+  await page.keyboard.press("c");
+  await page.getByRole("button", { name: "Cancel the job" }).click();
+  await badge(page, "cancelled").waitFor();
+  await badge(other, "cancelled").waitFor();
+  await other.close();
+  // Search and filters are in the address.
+  await page.keyboard.press("g");
+  await page.keyboard.press("h");
+  await page.locator(".job-row").nth(2).waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("from-the-box");
+  await until("one hit", async () => (await page.locator(".job-row").count()) === 1);
+  await page.reload();
+  await until("one hit after a reload", async () => (await page.locator(".job-row").count()) === 1);
+  ensure(page.url().includes("q=from-the-box"), page.url());
+  await page.goto(`${base}/?status=error`);
+  await until("the cancelled one", async () => (await page.locator(".job-row").count()) === 1);
+  // Removed for good.
+  for (const job of [first, id, second]) {
+    await page.goto(address(job));
+    await page.getByRole("button", { name: "Delete the job" }).click();
+    await page.locator("dialog .danger").click();
+    await page.waitForURL(`${base}/`);
+    await until("gone", async () => (await fetch(`${base}/status/${job}`)).status === 404);
+  }
+  await page.goto(address(first));
+  await page.getByText("There is no such job").waitFor();
+}
+
+async function session(context) {
+  const page = await open(context, `${base}/`);
+  const job = await start(page, "Session");
+  await badge(page, "running").waitFor();
+  // A terminal, with the keyboard.
+  await page.keyboard.press("t");
+  await page.locator(".xterm-rows", { hasText: "/workspace" }).waitFor();
+  await page.keyboard.type("echo typed-$((6*7)) > typed.txt; stty size\n");
+  await until("typed", async () => (await shell(job, "cat typed.txt")).stdout === "typed-42\n");
+  const size = await page.locator(".xterm-rows").innerText();
+  ensure(/\n(?!24 80)\d+ \d+/.test(size.replaceAll("\u00a0", " ")), `the terminal was not fitted: ${size}`);
+  // A file is opened, changed, saved and taken home.
+  await page.goto(address(job, "files/typed.txt"));
+  await page.locator(".code-line", { hasText: "typed-42" }).waitFor();
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.locator(".editor").fill("changed in the browser\n");
+  await page.getByRole("button", { name: "Save" }).click();
+  await until("saved", async () => (await shell(job, "cat typed.txt")).stdout === "changed in the browser\n");
+  await page.locator(".code-line", { hasText: "changed in the browser" }).waitFor();
+  const saving = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download the file" }).click();
+  const saved = await readFile(await (await saving).path(), "utf8");
+  ensure(saved === "changed in the browser\n", saved);
+  // A file is brought in.
+  await page.locator(".tree-side input[type=file]").setInputFiles({ name: "brought.txt", mimeType: "text/plain", buffer: Buffer.from("from outside") });
+  await until("uploaded", async () => (await shell(job, "cat brought.txt")).stdout === "from outside");
+  await page.locator(".tree-entry", { hasText: "brought.txt" }).waitFor();
+  // Changes against git, while the machine lives.
+  await shell(job, "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm first && echo more >> typed.txt");
+  await page.goto(address(job, "changes"));
+  const hasGit = (await shell(job, "command -v git")).exit_code === 0;
+  if (hasGit) await page.locator(".diff-new", { hasText: "more" }).waitFor();
+  else await page.getByText("no git repository").waitFor();
+  // Ports that programs listen on.
+  const server = "import http.server; http.server.HTTPServer(('127.0.0.1', 5173), http.server.SimpleHTTPRequestHandler).serve_forever()";
+  if ((await shell(job, "command -v python3")).exit_code === 0) {
+    await shell(job, `nohup python3 -c "${server}" >/dev/null 2>&1 & for i in $(seq 50); do grep -q :1435 /proc/net/tcp && break; sleep 0.1; done`);
+    await page.goto(address(job, "previews"));
+    await page.locator(".ports", { hasText: "5173" }).waitFor();
+  }
+  await page.keyboard.press("a");
+  await page.locator(".audit-line", { hasText: "terminal" }).first().waitFor();
+  await page.keyboard.press("c");
+  await page.getByRole("button", { name: "Cancel the job" }).click();
+  await badge(page, "cancelled").waitFor();
+}
+
+async function kinds(context) {
+  const page = await open(context, `${base}/`);
+  await start(page, "Python", "import sys\nprint('python', 6 * 7)");
+  await badge(page, "succeeded").waitFor();
+  await page.locator(".timeline .output-stdout", { hasText: "python 42" }).waitFor();
+  await start(page, "TypeScript", "const answer: number = 6 * 7;\nconsole.log(`typescript ${answer}`);");
+  await badge(page, "succeeded").waitFor();
+  await page.locator(".timeline .output-stdout", { hasText: "typescript 42" }).waitFor();
+  await start(page, "Desktop", "exec --sync xsetroot -solid '#336699'");
+  await badge(page, "succeeded").waitFor();
+  // The desktop beside the timeline: look, take over, type, give back.
+  const job = await start(page, "Session");
+  await badge(page, "running").waitFor();
+  await shell(job, "xterm -geometry 80x24+100+100 >/dev/null 2>&1 & disown; sleep 1");
+  await page.keyboard.press("v");
+  await page.locator(".desktop-room[data-phase=looking]").waitFor();
+  await page.getByRole("button", { name: "Take control" }).click();
+  await page.locator(".desktop-room[data-phase=controlling]").waitFor();
+  const canvas = page.locator(".desktop-place canvas");
+  const box = await canvas.boundingBox();
+  const scale = box.width / 1280;
+  await until("typed into the window", async () => {
+    await canvas.click({ position: { x: 250 * scale, y: 250 * scale } });
+    await page.keyboard.type("touch by-person\n");
+    return (await shell(job, "for i in $(seq 20); do test -e by-person && exit 0; sleep 0.1; done; exit 1")).exit_code === 0;
+  });
+  await page.getByRole("button", { name: "Give control back" }).click();
+  await page.locator(".desktop-room[data-phase=looking]").waitFor();
+}
+
+async function task(context) {
+  const page = await open(context, `${base}/`);
+  await start(page, "Task", "Write a colour");
+  await page.locator(".reply.asks .question", { hasText: "Which colour?" }).waitFor();
+  ensure(await page.locator(".question strong", { hasText: "colour" }).isVisible(), "the question is not set");
+  await page.locator(".timeline .call", { hasText: "echo begun" }).waitFor();
+  await page.locator(".reply textarea").fill("green, please");
+  await page.keyboard.press("Enter");
+  await badge(page, "succeeded").waitFor();
+  await page.locator(".said", { hasText: "green, please" }).waitFor();
+  await page.locator(".overview", { hasText: "It is green." }).waitFor();
+  // The changes are one key away.
+  await page.locator("body").press("d");
+  await page.locator(".diff-file", { hasText: "colour.txt" }).waitFor();
+  await page.locator(".diff-new", { hasText: "green" }).waitFor();
+}
+
+const HOSTILE = String.raw`
+printf '<img src=x onerror=alert(1)><script>alert(2)</script>\n'
+printf '\033[31mred\033[0m \033]0;title\007 \033[2J bell\007\n'
+printf 'abc\342\200\256evil\342\200\254def\n'
+head -c 3000000 /dev/zero | tr '\0' x; echo
+mkdir -p '<b>bold<'; echo '<script>alert(3)</script>' > '<img src=x onerror=alert(4)>.html'
+printf '<svg xmlns="http://www.w3.org/2000/svg" onload="alert(5)"><script>alert(6)</script></svg>' > evil.svg
+printf '<svg xmlns="http://www.w3.org/2000/svg" onload="alert(7)"/>' > evil.png
+`;
+
+async function hostile(context) {
+  const name = "<img src=x onerror=alert(8)>";
+  const job = await schedule({ kind: "shell", name, code: HOSTILE });
+  await ended(job);
+  const page = await open(context, address(job));
+  await page.locator(".job-head h1", { hasText: name }).waitFor();
+  await page.goto(`${address(job)}?density=events`);
+  await page.locator(".raw-type", { hasText: "stdout" }).first().waitFor();
+  await page.goto(address(job));
+  await page.locator(".timeline .output-stdout").first().waitFor();
+  await page.locator(".timeline .virtual").evaluate((list) => { list.scrollTop = 0; });
+  await page.locator(".row-state", { hasText: "Queued" }).waitFor();
+  const output = page.locator(".timeline .output-stdout").first();
+  const fold = output.locator(".fold");
+  if (await fold.count()) await fold.click();
+  await page.locator(".timeline", { hasText: "<script>alert(2)</script>" }).waitFor();
+  await page.locator(".ansi-1", { hasText: "red" }).waitFor();
+  const text = await page.locator(".timeline").innerText();
+  ensure(text.includes("\u27e8U+202E\u27e9") && !text.includes("\u202e"), "a character turns the text around");
+  ensure(!text.includes("\u001b") && !text.includes("]0;title"), "an escape sequence is shown");
+  ensure(text.length < 60_000, `a line of 3 MB is laid out: ${text.length}`);
+  await page.goto(address(job, "files"));
+  await page.locator(".tree-entry", { hasText: "<b>bold<" }).waitFor();
+  await page.locator(".tree-entry", { hasText: "onerror=alert(4)" }).click();
+  await page.locator(".code-line", { hasText: "<script>alert(3)</script>" }).waitFor();
+  await page.locator(".tree-entry", { hasText: "evil.svg" }).click();
+  await page.locator(".code-line", { hasText: "alert(6)" }).waitFor();
+  await page.locator(".tree-entry", { hasText: "evil.png" }).click();
+  await page.locator(".image-view img").waitFor();
+  await page.goto(`${base}/`);
+  await page.locator(".job-title", { hasText: name }).waitFor();
+  ensure((await page.locator("script:not([src]), img[src=x], b").count()) === 0, "markup of the job is in the page");
+}
+
+const MODES = [
+  ["light", { viewport: { width: 1360, height: 860 }, colorScheme: "light" }],
+  ["dark", { viewport: { width: 1360, height: 860 }, colorScheme: "dark" }],
+  ["phone", { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true }],
+];
+
+// Every page, in light, dark and on a phone: axe finds nothing, nothing scrolls sideways. Pictures go to SANDYARD_SHOTS.
+async function pages(context) {
+  const axe = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
+  const done = await schedule({ kind: "shell", name: "Build and test", code: "for i in $(seq 30); do printf '\\033[32mok\\033[0m %s\\n' $i; done; echo careful >&2; mkdir src; echo 'def f(x): return 1  # one' > src/a.py" });
+  const failed = await schedule({ kind: "shell", name: "Something that fails", code: "echo no >&2; exit 3" });
+  const live = await schedule({ kind: "session", name: "A session" });
+  await ended(done);
+  await ended(failed);
+  await until("live", async () => (await status(live)).sandbox === "live");
+  const shots = process.env.SANDYARD_SHOTS;
+  if (shots) await mkdir(shots, { recursive: true });
+  const places = [
+    ["home", `${base}/`, ".job-row"], ["nothing", `${base}/?q=nothing-like-it`, ".empty"], ["job", address(done), ".output"], ["failed", address(failed), ".bad-text"],
+    ["events", `${address(done, "timeline")}?density=events`, ".raw-type"], ["overview", address(done, "overview"), ".overview"],
+    ["files", address(done, "files/src/a.py"), ".code-line"], ["changes", address(done, "changes"), ".empty"], ["terminal", address(live, "terminal"), ".xterm-rows"],
+    ["desktop", address(done, "desktop"), ".empty"], ["previews", address(live, "previews"), ".previews"], ["audit", address(done, "audit"), ".audit-line"],
+    ["system", `${base}/console/system`, ".driver"], ["gone", address("a".repeat(26)), ".empty"], ["docs", `${base}/docs`, ".opblock"],
+  ];
+  const found = [];
+  for (const [mode, options] of MODES) {
+    const own = await context.browser().newContext(options);
+    own.setDefaultTimeout(60_000);
+    const page = await open(own, `${base}/`);
+    for (const [name, url, wanted] of places) {
+      await page.goto(url);
+      await page.locator(wanted).first().waitFor();
+      await page.evaluate(() => document.fonts.ready);
+      // Into an isolated world: the page's own policy forbids foreign scripts.
+      const session_ = await own.newCDPSession(page);
+      const { frameTree } = await session_.send("Page.getFrameTree");
+      const { executionContextId } = await session_.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
+      await session_.send("Runtime.evaluate", { expression: axe, contextId: executionContextId });
+      // Swagger UI is not ours: it is held to what its own markup can't break.
+      const rules = name === "docs" ? "{ runOnly: ['color-contrast'] }" : "{ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }";
+      const answer = await session_.send("Runtime.evaluate", {
+        expression: `axe.run(document, ${rules}).then((all) => JSON.stringify(all.violations.map((one) => [one.id, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160) + ' ' + (node.any[0]?.message ?? ''))])))`,
+        contextId: executionContextId, awaitPromise: true, returnByValue: true,
+      });
+      for (const violation of JSON.parse(answer.result.value ?? "[]")) found.push(`${mode} ${name}: ${JSON.stringify(violation)}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (wide > 0) found.push(`${mode} ${name}: scrolls sideways by ${wide}`);
+      const rows = await page.locator(".virtual-row").count();
+      if (rows > 400) found.push(`${mode} ${name}: ${rows} rows in the document`);
+      if (shots) await page.screenshot({ path: `${shots}/${name}-${mode}.png` });
+      await session_.detach();
+    }
+    await own.close();
+  }
+  ensure(found.length === 0, found.join("\n"));
+}
+
+async function signIn(context) {
+  const [key] = rest;
+  const job = await schedule({ kind: "shell", code: "echo behind-a-key; echo x > x.txt" }, { authorization: `Bearer ${key}` });
+  const page = await open(context, address(job));
+  await page.locator("#key").fill("wrong");
+  await page.locator(".sign-in button").click();
+  await page.getByText("does not take this key").waitFor();
+  await page.locator("#key").fill(key);
+  await page.locator(".sign-in button").click();
+  await page.locator(".timeline .output-stdout", { hasText: "behind-a-key" }).waitFor();
+  // A download can't send the key: it has a ticket.
+  const saving = page.waitForEvent("download");
+  await page.locator(".job-head .primary").click();
+  await saving;
+  const cookies = await context.cookies();
+  ensure(cookies.length === 0, `the console set cookies: ${JSON.stringify(cookies)}`);
+  // A link with the key in its fragment signs in, and the key leaves the address.
+  const other = await open(await context.browser().newContext(), `${base}/#key=${key}`);
+  await other.locator(".job-row").waitFor();
+  ensure(!other.url().includes(key), other.url());
+  // Another tab has no key.
+  const third = await open(await context.browser().newContext(), `${base}/`);
+  await third.locator(".sign-in").waitFor();
+}
+
+async function restart(context) {
+  const [job, file] = rest;
+  const relay = net.createServer((incoming) => {
+    incoming.on("error", () => {});
+    readFile(file, "utf8").then((url) => {
+      const outgoing = net.connect(Number(new URL(url).port), "127.0.0.1");
+      outgoing.on("error", () => incoming.destroy());
+      outgoing.on("close", () => incoming.destroy());
+      incoming.on("close", () => outgoing.destroy());
+      incoming.pipe(outgoing).pipe(incoming);
+    });
+  });
+  await new Promise((resolve) => relay.listen(0, "127.0.0.1", resolve));
+  const origin = `http://127.0.0.1:${relay.address().port}`;
+  const page = await open(context, `${origin}/console/jobs/${job}?density=events`, { origin });
+  await page.locator(".raw-text", { hasText: "line-5-end" }).waitFor();
+  await writeFile(`${file}.watching`, "");
+  await badge(page, "succeeded").waitFor();
+  await page.locator(".connection-ended").waitFor();
+  // Each number once, in order, without a gap: as the server has them.
+  const last = Number(await page.locator(".timeline .connection").getAttribute("data-last"));
+  await page.goto(`${origin}/console/jobs/${job}`);
+  const fold = page.locator(".timeline .output-stdout .fold");
+  await fold.first().waitFor();
+  const folds = await fold.count();
+  for (let at = 0; at < folds; at += 1) await fold.nth(at).click();
+  const lines = [...(await page.locator(".timeline").innerText()).matchAll(/line-(\d+)-end/g)].map((match) => Number(match[1]));
+  ensure(lines.join() === Array.from({ length: 60 }, (_, at) => at + 1).join(), `the lines are ${lines}`);
+  const seen = Number(await page.locator(".timeline .connection").getAttribute("data-last"));
+  ensure(last === seen && last > 20, `the last event is ${last}, read again ${seen}`);
+  relay.close();
+}
+
+const SCENARIOS = { jobs, session, kinds, task, hostile, pages, restart, "sign-in": signIn };
+
+run(async (context) => {
+  await SCENARIOS[scenario](context);
+  ensure(problems.length === 0, problems.join("\n"));
+});

@@ -1,0 +1,84 @@
+// Unified diffs: read in small portions, so that a patch of any size never blocks the page.
+
+export interface DiffFile {
+  path: string;
+  note: string;
+  added: number;
+  removed: number;
+  /** Lines of hunks, each with its sign, as in the patch. */
+  lines: string[];
+}
+
+export type DiffRow =
+  | { kind: "file"; key: string; index: number; file: DiffFile }
+  | { kind: "hunk"; key: string; text: string }
+  | { kind: "line"; key: string; sign: string; text: string; before: number | null; after: number | null };
+
+const PORTION_MS = 8;
+
+const unquote = (path: string): string => (path.startsWith('"') && path.endsWith('"') ? path.slice(1, -1).replace(/\\(["\\])/g, "$1") : path);
+const strip = (path: string): string => unquote(path.split("\t")[0] ?? path).replace(/^[ab]\//, "");
+
+export async function readDiff(text: string, signal: AbortSignal): Promise<DiffFile[]> {
+  const files: DiffFile[] = [];
+  let file: DiffFile | null = null;
+  let left = 0;
+  let since = performance.now();
+  let at = 0;
+  while (at < text.length) {
+    const end = text.indexOf("\n", at);
+    const line = text.slice(at, end < 0 ? text.length : end);
+    at = end < 0 ? text.length : end + 1;
+    if (line.startsWith("diff --git ") && left <= 0) {
+      const path = /^diff --git (?:"?a\/(.*?)"?) (?:"?b\/(.*?)"?)$/.exec(line);
+      file = { path: path?.[2] ?? line.slice(11), note: "", added: 0, removed: 0, lines: [] };
+      files.push(file);
+    } else if (file && line.startsWith("@@ ")) {
+      const counts = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(line);
+      left = Number(counts?.[1] ?? 1) + Number(counts?.[2] ?? 1);
+      file.lines.push(line);
+    } else if (file && left > 0) {
+      file.lines.push(line);
+      if (line.startsWith("+")) file.added += 1;
+      else if (line.startsWith("-")) file.removed += 1;
+      left -= line.startsWith("\\") ? 0 : line.startsWith("+") || line.startsWith("-") ? 1 : 2;
+    } else if (file) header(file, line);
+    if (performance.now() - since > PORTION_MS) {
+      await new Promise((resume) => setTimeout(resume));
+      if (signal.aborted) return [];
+      since = performance.now();
+    }
+  }
+  return files;
+}
+
+function header(file: DiffFile, line: string): void {
+  if (line.startsWith("new file")) file.note = "new";
+  else if (line.startsWith("deleted file")) file.note = "deleted";
+  else if (line.startsWith("rename from ")) file.note = `from ${line.slice(12)}`;
+  else if (line.startsWith("Binary files") || line.startsWith("GIT binary")) file.note = [file.note, "binary"].filter(Boolean).join(", ");
+  else if (line.startsWith("+++ ") && !line.startsWith("+++ /dev/null")) file.path = strip(line.slice(4));
+}
+
+export function rowsOf(files: DiffFile[], folded: ReadonlySet<number>): DiffRow[] {
+  const rows: DiffRow[] = [];
+  files.forEach((file, index) => {
+    rows.push({ kind: "file", key: `f${index}`, index, file });
+    if (folded.has(index)) return;
+    let [before, after] = [0, 0];
+    file.lines.forEach((line, number) => {
+      const key = `${index}:${number}`;
+      if (line.startsWith("@@ ")) {
+        const start = /^@@ -(\d+)(?:,\d+)? \+(\d+)/.exec(line);
+        [before, after] = [Number(start?.[1] ?? 0), Number(start?.[2] ?? 0)];
+        rows.push({ kind: "hunk", key, text: line });
+        return;
+      }
+      const sign = line.charAt(0) || " ";
+      rows.push({ kind: "line", key, sign, text: line.slice(1), before: sign === "+" || sign === "\\" ? null : before, after: sign === "-" || sign === "\\" ? null : after });
+      if (sign !== "+" && sign !== "\\") before += 1;
+      if (sign !== "-" && sign !== "\\") after += 1;
+    });
+  });
+  return rows;
+}

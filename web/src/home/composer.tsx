@@ -1,0 +1,203 @@
+// The box: words for the agent or code to run, and everything a request can say about it.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { messageOf } from "../api/client";
+import { readRequest, schedule } from "../api/jobs";
+import type { AvailabilityView, JobKind } from "../api/types";
+import { bytes } from "../ui/format";
+import { Icon } from "../ui/icons";
+import type { IconName } from "../ui/icons";
+import { useShortcuts } from "../ui/keys";
+import { go, jobAddress, place, setQuery } from "../ui/router";
+import { Store, useStore } from "../ui/store";
+import type { Draft } from "./draft";
+import { bodyOf, draftOf, EGRESS_PRESETS, EMPTY, readFiles } from "./draft";
+
+const KINDS: { kind: JobKind; label: string; icon: IconName; hint: string }[] = [
+  { kind: "task", label: "Task", icon: "spark", hint: "Describe what you want built. The agent works in a machine of its own." },
+  { kind: "shell", label: "Shell", icon: "terminal", hint: "A bash script." },
+  { kind: "python", label: "Python", icon: "code", hint: "Python, run in a Jupyter kernel." },
+  { kind: "typescript", label: "TypeScript", icon: "code", hint: "TypeScript, run by Deno." },
+  { kind: "gui", label: "Desktop", icon: "screen", hint: "An xdotool script on a desktop, for example: exec xterm" },
+  { kind: "session", label: "Session", icon: "flask", hint: "An open machine: terminal, desktop, kernels and files, until you end it." },
+];
+
+/** The draft outlives a look at another page. */
+export const draft = new Store<Draft>(EMPTY);
+const change = (changes: Partial<Draft>): void => { draft.value = { ...draft.value, ...changes }; };
+
+interface ComposerProps {
+  availability: AvailabilityView | null;
+  /** Null until it is known; an empty text if no model is configured. */
+  model: string | null;
+}
+
+export function Composer({ availability, model }: ComposerProps) {
+  const value = useStore(draft);
+  const { query } = useStore(place);
+  const [open, setOpen] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<string | null>(null);
+  const [dragging, setDragging] = useState(false);
+  const box = useRef<HTMLTextAreaElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
+  useShortcuts([{ keys: "n", does: "New job", run: () => box.current?.focus() }]);
+
+  // `?rerun=ID` fills the box with the request of an earlier job.
+  const rerun = query.get("rerun");
+  useEffect(() => {
+    if (!rerun) return;
+    readRequest(rerun).then((body) => {
+      draft.value = draftOf(body);
+      setOpen(true);
+      setQuery({ rerun: null });
+      box.current?.focus();
+    }, (error: unknown) => setFailure(messageOf(error)));
+  }, [rerun]);
+
+  const submit = async () => {
+    setBusy(true);
+    setFailure(null);
+    try {
+      const { job_id } = await schedule(bodyOf(draft.value));
+      draft.value = { ...EMPTY, kind: draft.value.kind };
+      go(jobAddress(job_id));
+    } catch (error) {
+      setFailure(messageOf(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const take = async (files: Iterable<File>) => {
+    const added = await readFiles(files);
+    const names = new Set(added.map((file) => file.path));
+    change({ files: [...draft.value.files.filter((file) => !names.has(file.path)), ...added] });
+  };
+  const chosen = KINDS.find(({ kind }) => kind === value.kind);
+  const needsModel = value.kind === "task" && model === "" && !value.model.trim();
+
+  return (
+    <form
+      class={`composer${dragging ? " dragging" : ""}`}
+      onSubmit={(event) => { event.preventDefault(); void submit(); }}
+      onDragOver={(event) => { event.preventDefault(); setDragging(true); }}
+      onDragLeave={() => setDragging(false)}
+      onDrop={(event) => { event.preventDefault(); setDragging(false); void take(event.dataTransfer?.files ?? []); }}
+    >
+      <div class="kinds" role="radiogroup" aria-label="Kind of job">
+        {KINDS.map(({ kind, label, icon }) => (
+          <label key={kind} class="kind">
+            <input type="radio" name="kind" checked={value.kind === kind} onChange={() => change({ kind })} />
+            <Icon name={icon} /><span>{label}</span>
+          </label>
+        ))}
+      </div>
+      {value.kind !== "session" && (
+        <textarea
+          ref={box} id="composer" rows={Math.min(14, Math.max(4, value.text.split("\n").length + 1))} value={value.text} spellcheck={value.kind === "task"}
+          class={value.kind === "task" ? "" : "mono"} aria-label={value.kind === "task" ? "Task" : "Code"} placeholder={chosen?.hint}
+          onInput={(event) => change({ text: event.currentTarget.value })}
+          onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); void submit(); } }}
+          onPaste={(event) => { const files = event.clipboardData?.files; if (files && files.length > 0) { event.preventDefault(); void take(files); } }}
+        />
+      )}
+      {value.kind === "session" && <p class="composer-hint">{chosen?.hint}</p>}
+      {value.files.length > 0 && (
+        <ul class="chips" aria-label="Files of the job">
+          {value.files.map((file) => (
+            <li key={file.path} class="chip">
+              <Icon name="file" /><bdi>{file.path}</bdi> <span class="faint">{bytes(file.size)}</span>
+              <button type="button" class="quiet square" aria-label={`Remove ${file.path}`} onClick={() => change({ files: value.files.filter((other) => other !== file) })}><Icon name="close" /></button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {open && <Options value={value} availability={availability} model={model} />}
+      {needsModel && <NoModel />}
+      {failure && <p class="banner banner-bad" role="alert"><Icon name="warn" />{failure}</p>}
+      <div class="composer-foot">
+        <input ref={picker} type="file" multiple hidden onChange={(event) => { void take(event.currentTarget.files ?? []); event.currentTarget.value = ""; }} />
+        <button type="button" class="quiet" onClick={() => picker.current?.click()}><Icon name="upload" /><span class="label">Add files</span></button>
+        <button type="button" class="quiet" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="gear" /><span class="label">Options</span></button>
+        <Summary value={value} />
+        <span class="space" />
+        <span class="faint wide-only"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span>
+        <button type="submit" class="primary" disabled={busy || (value.kind !== "session" && !value.text.trim())}>
+          <Icon name="send" />{value.kind === "session" ? "Open session" : "Start"}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function Summary({ value }: { value: Draft }) {
+  const words = [
+    value.isolation !== "any" ? value.isolation : "",
+    value.egress !== "usual" ? (EGRESS_PRESETS[value.egress]?.label ?? "own hosts") : "",
+    value.repository ? "repository" : "",
+    value.memory ? `${value.memory} MiB` : "",
+  ].filter(Boolean);
+  return words.length > 0 ? <span class="faint wide-only">{words.join(" · ")}</span> : null;
+}
+
+export function NoModel() {
+  return (
+    <div class="banner banner-wait" role="note">
+      <Icon name="info" />
+      <div>
+        <strong>No model is configured, so tasks can't run yet.</strong> Start the server with one, for example{" "}
+        <code>OPENAI_API_KEY=… sandyard up --model openai/gpt-5</code> or <code>ANTHROPIC_API_KEY=… sandyard up --model anthropic/claude-sonnet-4-5</code>.
+        The recorded demo, code and sessions need none.
+      </div>
+    </div>
+  );
+}
+
+function Options({ value, availability, model }: { value: Draft } & ComposerProps) {
+  const drivers = availability?.drivers ?? [];
+  const isPreset = value.egress in EGRESS_PRESETS;
+  const text = (name: keyof Draft, label: string, placeholder: string, mode: "text" | "decimal" | "url" = "text") => (
+    <label class="field">
+      <span>{label}</span>
+      <input inputMode={mode} placeholder={placeholder} value={String(value[name])} onInput={(event) => change({ [name]: event.currentTarget.value })} />
+    </label>
+  );
+  return (
+    <fieldset class="options">
+      <legend class="visually-hidden">Options</legend>
+      {text("name", "Name", "from the first line")}
+      {value.kind === "task" && text("model", "Model", model || "provider/model")}
+      <label class="field">
+        <span>Isolation</span>
+        <select value={value.isolation} onChange={(event) => change({ isolation: event.currentTarget.value })}>
+          <option value="any">Strongest that works</option>
+          <option value="container">At least a container</option>
+          <option value="gvisor">At least gVisor</option>
+          <option value="vm">A virtual machine</option>
+          {drivers.map((driver) => <option key={driver.name} value={driver.name} disabled={!driver.usable}>{`Driver ${driver.name}${driver.usable ? "" : " (not usable)"}`}</option>)}
+        </select>
+      </label>
+      <label class="field">
+        <span>Network</span>
+        <select value={isPreset ? value.egress : "own"} onChange={(event) => change({ egress: event.currentTarget.value === "own" ? "example.com" : event.currentTarget.value })}>
+          {Object.entries(EGRESS_PRESETS).map(([name, { label }]) => <option key={name} value={name}>{label}</option>)}
+          <option value="own">Hosts of my own</option>
+        </select>
+      </label>
+      {!isPreset && text("egress", "Hosts", "example.com *.example.org:443")}
+      {text("repository", "Repository", "https://…", "url")}
+      {value.repository && text("reference", "Branch, tag or commit", "default branch")}
+      {text("memory", "Memory, MiB", "default", "decimal")}
+      {text("cpus", "Processors", "default", "decimal")}
+      {text("disk", "Disk, MiB", "default", "decimal")}
+      {text("minutes", "Time, minutes", "default", "decimal")}
+      {value.kind === "task" && text("budgetSteps", "Budget, steps", "default", "decimal")}
+      {value.kind === "task" && text("budgetUsd", "Budget, USD", "default", "decimal")}
+      <label class="check">
+        <input type="checkbox" checked={value.keep} onChange={(event) => change({ keep: event.currentTarget.checked })} />
+        <span>Keep the machine after the end</span>
+      </label>
+    </fieldset>
+  );
+}

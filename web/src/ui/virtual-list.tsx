@@ -1,0 +1,170 @@
+// A list that keeps only the rows in view in the document, whatever their heights. Heights are guessed, then measured.
+// It follows its end while it is there, and otherwise keeps the row in view where it is, also when rows come in before it.
+
+import type { ComponentChildren } from "preact";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+/** Rows are kept this far beyond what is in view, so that scrolling shows no gap. */
+const MARGIN_PX = 500;
+/** Nearer to the end than this counts as being there. */
+const END_PX = 40;
+
+export interface VirtualListProps<Row> {
+  rows: readonly Row[];
+  /** Changes whenever rows were added or changed within. */
+  version: number;
+  keyOf: (row: Row) => string | number;
+  guessHeight: (row: Row) => number;
+  render: (row: Row, index: number) => ComponentChildren;
+  label: string;
+  role?: "log" | "list" | "rowgroup";
+  /** Begins at the end and stays there while rows come. */
+  follows?: boolean;
+  /** Moves to this row whenever the value changes. */
+  target?: string | number | null;
+  onNearTop?: () => void;
+  onNearEnd?: () => void;
+  onAtEnd?: (atEnd: boolean) => void;
+}
+
+interface Layout {
+  offsets: Float64Array;
+  indices: Map<string | number, number>;
+}
+
+export function VirtualList<Row>(props: VirtualListProps<Row>) {
+  const { rows, keyOf, guessHeight, follows = false } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const heights = useRef(new Map<string | number, number>());
+  const anchor = useRef<{ key: string | number; delta: number } | null>(null);
+  const atEnd = useRef(follows);
+  const [view, setView] = useState({ top: 0, height: 800 });
+  const [, turn] = useState(0);
+
+  const layout: Layout = { offsets: new Float64Array(rows.length + 1), indices: new Map() };
+  rows.forEach((row, index) => {
+    const key = keyOf(row);
+    layout.indices.set(key, index);
+    layout.offsets[index + 1] = (layout.offsets[index] ?? 0) + (heights.current.get(key) ?? guessHeight(row));
+  });
+  const total = layout.offsets[rows.length] ?? 0;
+  const latest = useRef(layout);
+  latest.current = layout;
+
+  const top = atEnd.current ? Math.max(0, total - view.height) : view.top;
+  const first = Math.max(0, indexAt(layout.offsets, top - MARGIN_PX));
+  const last = Math.min(rows.length, indexAt(layout.offsets, top + view.height + MARGIN_PX) + 1);
+
+  const look = useCallback(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const { offsets } = latest.current;
+    const { scrollTop, clientHeight, scrollHeight } = element;
+    const nowAtEnd = scrollTop + clientHeight >= scrollHeight - END_PX;
+    if (nowAtEnd !== atEnd.current) {
+      atEnd.current = nowAtEnd;
+      props.onAtEnd?.(nowAtEnd);
+    }
+    const index = indexAt(offsets, scrollTop);
+    const row = rows[index];
+    anchor.current = row === undefined ? null : { key: keyOf(row), delta: scrollTop - (offsets[index] ?? 0) };
+    setView({ top: scrollTop, height: clientHeight });
+    if (scrollTop < 1200) props.onNearTop?.();
+    if (scrollTop + clientHeight > scrollHeight - 1200) props.onNearEnd?.();
+  }, [rows, props.version, props.onNearTop, props.onNearEnd]);
+
+  // After each change of rows or heights: stay at the end, or keep the anchor where it was.
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    if (follows && atEnd.current) {
+      if (element.scrollTop + element.clientHeight < element.scrollHeight - 1) element.scrollTop = element.scrollHeight;
+      return;
+    }
+    const held = anchor.current;
+    const index = held ? layout.indices.get(held.key) : undefined;
+    if (held && index !== undefined) {
+      const wanted = (layout.offsets[index] ?? 0) + held.delta;
+      if (Math.abs(element.scrollTop - wanted) > 1) element.scrollTop = wanted;
+    }
+  });
+
+  useEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const observer = new ResizeObserver(look);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [look]);
+
+  const measured = useRef<ResizeObserver | null>(null);
+  measured.current ??= new ResizeObserver((entries) => {
+    let changed = false;
+    for (const entry of entries) {
+      const element = entry.target as HTMLElement;
+      const key = keyFrom(element.dataset["key"] ?? "");
+      const height = element.offsetHeight;
+      if (!element.isConnected || height === 0 || heights.current.get(key) === height) continue;
+      heights.current.set(key, height);
+      changed = true;
+    }
+    if (changed) turn((count) => count + 1);
+  });
+  useEffect(() => () => measured.current?.disconnect(), []);
+
+  useEffect(() => {
+    const { target } = props;
+    const index = target === null || target === undefined ? undefined : layout.indices.get(target);
+    if (index === undefined || !scroller.current) return;
+    atEnd.current = false;
+    const wanted = Math.max(0, (layout.offsets[index] ?? 0) - scroller.current.clientHeight / 3);
+    anchor.current = { key: target as string | number, delta: -scroller.current.clientHeight / 3 };
+    scroller.current.scrollTop = wanted;
+  }, [props.target, rows.length > 0]);
+
+  const shown = rows.slice(first, last);
+  return (
+    <div ref={scroller} class="virtual" role={props.role ?? "list"} aria-label={props.label} tabIndex={0} onScroll={look}>
+      <div class="virtual-space" style={{ height: `${total}px` }}>
+        <div class="virtual-rows" style={{ transform: `translateY(${layout.offsets[first] ?? 0}px)` }}>
+          {shown.map((row, index) => (
+            <Measured key={keyOf(row)} id={keyOf(row)} observer={measured.current}>
+              {props.render(row, first + index)}
+            </Measured>
+          ))}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+interface MeasuredProps {
+  id: string | number;
+  observer: ResizeObserver | null;
+  children: ComponentChildren;
+}
+
+function Measured({ id, observer, children }: MeasuredProps) {
+  const element = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const watched = element.current;
+    if (!watched || !observer) return;
+    observer.observe(watched);
+    return () => observer.unobserve(watched);
+  }, [observer]);
+  return <div ref={element} class="virtual-row" data-key={typeof id === "number" ? `#${id}` : id}>{children}</div>;
+}
+
+const keyFrom = (text: string): string | number => (text.startsWith("#") ? Number(text.slice(1)) : text);
+
+/** The row at a height: the last one that begins at or before it. */
+function indexAt(offsets: Float64Array, height: number): number {
+  let low = 0;
+  let high = offsets.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((offsets[middle] ?? 0) <= height) low = middle;
+    else high = middle - 1;
+  }
+  return Math.min(low, Math.max(0, offsets.length - 2));
+}
