@@ -23,6 +23,8 @@ Where a driver's runtime accepts a filter (OCI runtimes, Docker, Podman), a four
 format and from the same rows: it allows every call that one of the three allows, and the calls that init and spawner make before they
 install theirs (last column). Unknown calls fail with ENOSYS; conditions that libseccomp can't express are left to the inner filters.
 
+The server on the host, which is no root process, has init's filter too.
+
 | calls | for | get | why | around |
 |---|---|---|---|---|
 ";

@@ -96,6 +96,8 @@ pub enum FilterProfile {
         /// The same value as for keeper, which inherits this filter.
         host_sockets: bool,
     },
+    /// The server on the host, once it is no longer root: the calls of init, without sockets to a machine's host.
+    Server,
 }
 
 /// Rules by call number.

@@ -2,14 +2,13 @@
 
 use libc::*;
 use proptest::prelude::*;
-use sandyard_sys::seccomp::table::{self, ArgumentTest, CallRule, CallRules, CaseAnswer};
-use sandyard_sys::seccomp::{OuterArgument, OuterCalls, OuterProfile};
 use seccompiler::sock_filter;
 
 use super::program::{
     ABSENT, ALLOW, AND, IGNORE, JUMP, JUMP_EQUAL, JUMP_NOT_BELOW, KILL, LOAD, NATIVE, REFUSE, RETURN, compile,
 };
-use super::*;
+use super::table::{self, ArgumentTest, CallRule, CallRules, CaseAnswer, FilterProfile};
+use super::{OuterArgument, OuterCalls, OuterProfile};
 
 const JOB: FilterProfile = FilterProfile::Job { own_kernel: false };
 const KEEPER: FilterProfile = FilterProfile::Keeper { host_sockets: false };
@@ -262,6 +261,12 @@ fn odd_arguments_are_refused() {
     const TIOCGWINSZ: u64 = 0x5413;
     const SIOCGIFBR: u64 = 0x8940;
     const SIOCGIFVLAN: u64 = 0x8982;
+}
+
+/// The server is keeper's like, and may start workers, which inherit all of it.
+#[test]
+fn a_server_has_the_calls_of_init() {
+    assert_eq!(table::rules(FilterProfile::Server), table::rules(INIT));
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! A linear chain of comparisons costs eight times as much to install and is walked by every call that has a guard.
 
-use sandyard_sys::seccomp::table::{ArgumentGuard, ArgumentTest, CallRule, CallRules, CaseAnswer};
 use seccompiler::{BpfProgram, sock_filter};
+
+use super::table::{self, ArgumentGuard, ArgumentTest, CallRule, CallRules, CaseAnswer, FilterProfile};
 
 // Offsets in `struct seccomp_data` and opcodes of classic BPF, from linux/seccomp.h and linux/bpf_common.h.
 const NUMBER: u32 = 0;
@@ -37,6 +38,24 @@ pub(super) const NATIVE: u32 = 0xc000_00b7;
 struct CallRange {
     start: u32,
     rule: CallRule,
+}
+
+/// A filter could not be installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallFilterError {
+    /// The table has grown too long.
+    #[error("the filter is too long for the kernel")]
+    TooLong,
+    /// The kernel refused the filter.
+    #[error("install the filter: {0}")]
+    Refused(seccompiler::Error),
+}
+
+/// Installs the filter in this thread and its descendants. Needs no-new-privileges. Comes after all other steps of confinement,
+/// some of which it refuses.
+pub fn install(profile: FilterProfile) -> Result<(), InstallFilterError> {
+    let program = compile(&table::rules(profile)).ok_or(InstallFilterError::TooLong)?;
+    seccompiler::apply_filter(&program).map_err(InstallFilterError::Refused)
 }
 
 /// Compiles the rules. Returns `None` if the program would be too long for the kernel.
