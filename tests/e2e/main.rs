@@ -32,6 +32,7 @@ mod kernels;
 mod mcp;
 mod notebooks;
 mod origins;
+mod privileges;
 mod processes;
 mod provider;
 mod real_model;

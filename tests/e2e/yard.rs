@@ -106,6 +106,15 @@ impl Yard {
         self.server.as_mut().unwrap().try_wait().unwrap().is_some()
     }
 
+    /// Waits until the server has ended by itself.
+    pub(crate) async fn wait_ended(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.has_ended() {
+            assert!(Instant::now() < deadline, "the server goes on: {}", self.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Starts the server after it ended by itself.
     pub(crate) async fn serve_again(&mut self) {
         assert!(self.has_ended());

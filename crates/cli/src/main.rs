@@ -1,7 +1,8 @@
 //! The `sandyard` command: reads the command line and the environment, and hands both to a verb.
 //!
-//! `commands/` has one file for each verb; `client` talks to a server, `serve` is one, and `ui` prints for people. The process
-//! is also the launcher of the native driver when it is called as such, which must happen before any thread exists.
+//! `commands/` has one file for each verb; `client` talks to a server, `serve` is one, and `ui` prints for people. The same program is
+//! also the launcher of the native driver, the privileged process beside a server of root (`warden`), and the server of a `run` of
+//! root, when it is called as such. All of these begin before any thread exists.
 
 mod client;
 mod clock;
@@ -18,9 +19,11 @@ mod job;
 mod log;
 mod machine;
 mod progress;
+mod runtime;
 mod serve;
 mod terminal;
 mod ui;
+mod warden;
 
 use std::process::ExitCode;
 
@@ -30,21 +33,31 @@ use sandyard_sandbox::drivers::native::{LAUNCHER_COMMAND, launcher_main};
 use commands::Cli;
 use config::Surroundings;
 use context::CommandContext;
-use errors::CommandError;
 use exit_codes::CommandExit;
+use serve::embedded::EMBEDDED_COMMAND;
 use ui::Ui;
+use warden::WARDEN_COMMAND;
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER_COMMAND) {
-        return launcher_main();
+    let mut arguments: Vec<_> = std::env::args_os().collect();
+    let role = arguments.get(1).and_then(|argument| argument.to_str()).map(str::to_owned);
+    match role.as_deref() {
+        Some(LAUNCHER_COMMAND) => return launcher_main(),
+        Some(WARDEN_COMMAND) => return warden::main(),
+        _ => {}
     }
     // Clients are built with it; the first one chosen in a process stays, and this is the first.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let cli = Cli::parse();
+    let embedded = role.as_deref() == Some(EMBEDDED_COMMAND);
+    if embedded {
+        arguments.remove(1);
+    }
+    let cli = Cli::parse_from(arguments);
     let surroundings = Surroundings::read();
     let ui = Ui::detect(surroundings.colourless());
     let context = CommandContext { ui, surroundings, url: cli.server.url, token: cli.server.token };
-    match run(cli.command, &context) {
+    let ended = if embedded { cli.command.serve(&context) } else { cli.command.run(&context) };
+    match ended {
         Ok(exit) => exit.into(),
         Err(error) => {
             if error.exit() != CommandExit::BrokenPipe {
@@ -53,12 +66,4 @@ fn main() -> ExitCode {
             error.exit().into()
         }
     }
-}
-
-fn run(command: commands::CliVerb, context: &CommandContext) -> Result<CommandExit, CommandError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(command.run(context));
-    // Threads that read the keyboard can't be ended, so they are not waited for.
-    runtime.shutdown_background();
-    result
 }

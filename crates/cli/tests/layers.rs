@@ -3,10 +3,11 @@
 use std::path::Path;
 
 const LAYERS: &[&[&str]] = &[
-    &["exit_codes", "clock", "config", "machine", "log", "demo", "progress", "host_checks"],
+    &["exit_codes", "clock", "runtime", "config", "machine", "log", "demo", "progress", "host_checks"],
     &["ui"],
     &["client"],
     &["terminal", "images", "drivers"],
+    &["warden"],
     &["serve"],
     &["errors"],
     &["context", "job"],

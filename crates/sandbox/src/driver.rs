@@ -15,6 +15,7 @@ mod errors;
 mod images;
 mod inbound_links;
 mod isolation;
+mod link_stream;
 mod process_bounds;
 mod sandbox;
 
@@ -22,11 +23,12 @@ pub use availability::{Availability, DriverOpenError, DriverVerdict, Offer};
 pub use binding::{BindSupport, Binding, BindingPart};
 pub use errors::{BindError, LinkError, ListError, PrepareImageError, StartError, StopError, UsageError};
 pub(crate) use images::tree_of;
-pub use images::{ImageDigest, LocalImages, ReportProgress};
-pub use inbound_links::{BoxedDuplex, DeliverLinkError, InboundLinks};
+pub use images::{BadImageDigest, ImageDigest, LocalImages, ReportProgress};
+pub use inbound_links::{DeliverLinkError, InboundLinks};
 pub use isolation::{Isolation, IsolationLevel, NetworkIsolation};
+pub use link_stream::{BoxedDuplex, LinkStream};
 pub use process_bounds::ProcessBounds;
-pub use sandbox::{FoundSandbox, Limits, Liveness, SandboxId, SandboxSpec, Usage};
+pub use sandbox::{BadSandboxId, FoundSandbox, Limits, Liveness, SandboxId, SandboxSpec, Usage};
 
 use std::time::Duration;
 

@@ -9,3 +9,4 @@ pub mod guest_programs;
 mod host;
 pub mod image;
 pub mod machine;
+pub mod warden;

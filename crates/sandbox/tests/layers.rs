@@ -9,6 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["drivers::catalogue"],
     &["drivers::docker", "drivers::firecracker", "drivers::native", "drivers::oci", "drivers::qemu"],
     &["drivers"],
+    &["warden"],
 ];
 
 #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use sandyard_sandbox::driver::Limits;
 
 pub use crate::artifacts::ExportConfig;
+pub use crate::blobs::WorkspaceOwner;
 use crate::fail_points::FailPoints;
 pub use crate::gateways::egress::{EgressLimits, PrivateException};
 pub use crate::gateways::model::{
@@ -50,6 +51,8 @@ pub struct ServerConfig {
     pub end_grace: Duration,
     /// Longest wait for the first connection of a new machine.
     pub link_timeout: Duration,
+    /// The process that owns the disks of sandboxes, if this one may not reach them.
+    pub workspace_owner: Option<Arc<dyn WorkspaceOwner>>,
     /// Points at which a test makes the server die.
     pub fail_points: FailPoints,
 }
@@ -91,6 +94,7 @@ impl ServerConfig {
             keep: Duration::from_secs(3600),
             end_grace: Duration::from_secs(2),
             link_timeout: Duration::from_secs(20),
+            workspace_owner: None,
             fail_points: FailPoints::default(),
         }
     }

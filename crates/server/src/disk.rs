@@ -21,7 +21,12 @@ pub(crate) fn make_data_folder(path: &Path) -> io::Result<()> {
         let reason = format!("it belongs to user {}; make it yours with chown", found.uid());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
     }
-    if found.mode() & 0o022 != 0 {
+    // Root's, open to this user's own group, and nobody can exchange what is another's: the folder of a server without
+    // privileges.
+    let shared = found.uid() == 0
+        && found.mode() & 0o7777 == 0o1770
+        && found.gid() == rustix::process::getegid().as_raw();
+    if found.mode() & 0o022 != 0 && !shared {
         let reason =
             format!("other users can write to it (mode {:o}); run chmod go-w on it", found.mode() & 0o777);
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));

@@ -34,7 +34,12 @@ pub(crate) struct DemoCommand {
 impl DemoCommand {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         context.ui.note(&format!("This is a replay: no model is asked. The task is: {}.", demo::TASK));
-        let run = RunCommand {
+        self.as_run().run(context).await
+    }
+
+    /// The `run` that this command is.
+    pub(crate) fn as_run(self) -> RunCommand {
+        RunCommand {
             input: RunInput::task(demo::TASK, &format!("replay:{}", demo::NAME)),
             output: self.output,
             json: self.json,
@@ -43,7 +48,6 @@ impl DemoCommand {
             data: self.data,
             driver: self.driver,
             record: None,
-        };
-        run.run(context).await
+        }
     }
 }

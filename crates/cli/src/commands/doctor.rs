@@ -73,7 +73,7 @@ impl DoctorCommand {
             return Err(CommandError::usage_with_hint(format!("there is no driver `{name}`"), known));
         }
         let settings = context.settings(&Flags::default())?;
-        let images = YardImages::new(&settings);
+        let images = YardImages::new(&settings.cache, settings.packages.clone());
         let report = DoctorReport {
             drivers: try_drivers(context, &settings, &images, self.driver.as_deref()).await?,
             images: image_findings(context, &settings, &images).await?,

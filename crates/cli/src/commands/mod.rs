@@ -29,6 +29,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::{self, CommandExit};
+use crate::runtime::block_on;
 
 /// A self-hosted yard of sandboxes for coding agents.
 #[derive(Debug, Parser)]
@@ -84,30 +85,39 @@ pub(crate) enum CliVerb {
 
 impl CliVerb {
     /// Runs the chosen subcommand.
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         match self {
-            Self::Up(command) => command.run(context).await,
-            Self::Run(command) => command.run(context).await,
-            Self::Demo(command) => command.run(context).await,
-            Self::Ps(command) => command.run(context).await,
-            Self::Status(command) => command.run(context).await,
-            Self::Logs(command) => command.run(context).await,
-            Self::Reply(command) => command.run(context).await,
-            Self::Cancel(command) => command.run(context).await,
-            Self::Rm(command) => command.run(context).await,
-            Self::Prune(command) => command.run(context).await,
-            Self::Download(command) => command.run(context).await,
-            Self::Audit(command) => command.run(context).await,
-            Self::Shell(command) => command.run(context).await,
-            Self::Code(command) => command.run(context).await,
-            Self::Cp(command) => command.run(context).await,
-            Self::Screenshot(command) => command.run(context).await,
-            Self::Open(command) => command.run(context).await,
-            Self::Mcp(command) => command.run(context).await,
-            Self::Image(command) => command.run(context).await,
-            Self::Doctor(command) => command.run(context).await,
+            Self::Up(command) => command.run(context),
+            Self::Run(command) => block_on(command.run(context)),
+            Self::Demo(command) => block_on(command.run(context)),
+            Self::Ps(command) => block_on(command.run(context)),
+            Self::Status(command) => block_on(command.run(context)),
+            Self::Logs(command) => block_on(command.run(context)),
+            Self::Reply(command) => block_on(command.run(context)),
+            Self::Cancel(command) => block_on(command.run(context)),
+            Self::Rm(command) => block_on(command.run(context)),
+            Self::Prune(command) => block_on(command.run(context)),
+            Self::Download(command) => block_on(command.run(context)),
+            Self::Audit(command) => block_on(command.run(context)),
+            Self::Shell(command) => block_on(command.run(context)),
+            Self::Code(command) => block_on(command.run(context)),
+            Self::Cp(command) => block_on(command.run(context)),
+            Self::Screenshot(command) => block_on(command.run(context)),
+            Self::Open(command) => block_on(command.run(context)),
+            Self::Mcp(command) => block_on(command.run(context)),
+            Self::Image(command) => block_on(command.run(context)),
+            Self::Doctor(command) => block_on(command.run(context)),
             Self::Completions(command) => command.run(context),
             Self::Man(command) => command.run(context),
+        }
+    }
+
+    /// Serves for a `run` of root that has these arguments.
+    pub(crate) fn serve(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
+        match self {
+            Self::Run(command) => command.serve(context),
+            Self::Demo(command) => command.as_run().serve(context),
+            _ => Err(CommandError::usage("only `run` and `demo` have a server of their own")),
         }
     }
 }

@@ -14,7 +14,8 @@ use crate::exit_codes::CommandExit;
 use crate::job::{self, OutputDisplay, ResultDestination, TerminalText, Watch, Watched};
 use crate::log;
 use crate::machine;
-use crate::serve::{ServeError, YardServer};
+use crate::serve::embedded::{self, EmbeddedServer};
+use crate::serve::{Foundation, ServeError, YardServer};
 use crate::ui;
 
 /// Log filter of a server that runs for one job: the events of the job are shown anyway.
@@ -98,6 +99,7 @@ impl RunCommand {
         self.watch(context, client, &id, &leaving).await
     }
 
+    /// Serves the yard and runs the job on it: root in another process, which is not root, anybody else in this one.
     async fn serving_itself(
         self,
         context: &CommandContext,
@@ -111,10 +113,10 @@ impl RunCommand {
         // A signal must not wait for the lock or for a slow driver. Dropping the attempt is as safe as a
         // kill: no job was scheduled yet.
         let opened = tokio::select! {
-            opened = YardServer::open(&context.surroundings, context.ui, &settings) => opened,
+            opened = RunServer::open(context, &settings) => opened,
             () = stop.next() => return Ok(CommandExit::Interrupted),
         };
-        let server = match opened {
+        let mut server = match opened {
             Ok(server) => server,
             Err(ServeError::InUse { .. }) => {
                 // Another `run` was quicker: it serves, or will in a moment.
@@ -125,9 +127,18 @@ impl RunCommand {
         };
         context.ui.faint(&format!("· no server at {DEFAULT_URL}; serving {data} here"));
         let client = context.client_at(socket)?;
-        let result = self.scheduled_here(context, &client, &data, body, &server).await;
+        let result = self.scheduled_here(context, &client, &data, body, &mut server).await;
         server.stop().await;
         result
+    }
+
+    /// Serves for a `run` of root, whose arguments these are. The process must have one thread.
+    pub(crate) fn serve(&self, context: &CommandContext) -> Result<CommandExit, CommandError> {
+        let mut settings = self.settings(context)?;
+        settings.log = QUIET.to_owned();
+        log::to_stderr(QUIET, false);
+        embedded::serve(&context.surroundings, context.ui, &settings)?;
+        Ok(CommandExit::Success)
     }
 
     async fn scheduled_here(
@@ -136,7 +147,7 @@ impl RunCommand {
         client: &ApiClient,
         data: &str,
         body: &ScheduleBody,
-        server: &YardServer,
+        server: &mut RunServer,
     ) -> Result<CommandExit, CommandError> {
         let id = client.schedule(body).await?.job_id.as_str().to_owned();
         let leaving = format!(
@@ -145,7 +156,7 @@ impl RunCommand {
         );
         let exit = self.watch(context, client, &id, &leaving).await?;
         if exit != CommandExit::Interrupted {
-            server.until_idle(&context.ui).await;
+            server.until_idle(context).await;
         }
         Ok(exit)
     }
@@ -185,6 +196,47 @@ impl RunCommand {
             ui.json(&view)?;
         }
         Ok(CommandExit::of_job(state))
+    }
+}
+
+/// The server of a `run` that found none.
+enum RunServer {
+    Here(Box<YardServer>),
+    Apart(EmbeddedServer),
+}
+
+impl RunServer {
+    async fn open(context: &CommandContext, settings: &Settings) -> Result<Self, ServeError> {
+        if context.surroundings.root {
+            return Ok(Self::Apart(EmbeddedServer::start().await?));
+        }
+        let (surroundings, own) = (context.surroundings.clone(), settings.clone());
+        // The lock may have to be waited for.
+        let laid = tokio::task::spawn_blocking(move || Foundation::lay(&surroundings, &own, None)).await;
+        let foundation = laid.map_err(|error| ServeError::Broken(error.to_string()))??;
+        let server = YardServer::open(&context.surroundings, context.ui, foundation).await?;
+        Ok(Self::Here(Box::new(server)))
+    }
+
+    /// Returns when no job needs the server any more, or at a signal.
+    async fn until_idle(&mut self, context: &CommandContext) {
+        match self {
+            Self::Here(server) => server.until_idle(&context.ui).await,
+            Self::Apart(server) => {
+                let mut stop = machine::stop_signals();
+                tokio::select! {
+                    () = server.until_idle() => {}
+                    () = stop.next() => {}
+                }
+            }
+        }
+    }
+
+    async fn stop(self) {
+        match self {
+            Self::Here(server) => server.stop().await,
+            Self::Apart(server) => server.stop().await,
+        }
     }
 }
 

@@ -15,7 +15,8 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::log;
 use crate::machine;
-use crate::serve::{ServeError, YardServer};
+use crate::runtime;
+use crate::serve::{Foundation, ServeError, YardServer};
 use crate::ui::TableCell;
 
 /// Serve a yard in the foreground
@@ -103,7 +104,8 @@ pub(crate) struct UpCommand {
 }
 
 impl UpCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
+    /// Runs before the process has a second thread, because a server of root gives up root first.
+    pub(crate) fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let layers = context.layers(&self.flags())?;
         let settings = Settings::new(&layers)?;
         if self.show_config {
@@ -113,7 +115,8 @@ impl UpCommand {
             return Ok(CommandExit::Success);
         }
         log::to_stderr(&settings.log, settings.log_json);
-        serve(context, &settings, &layers).await?;
+        let foundation = Foundation::lay(&context.surroundings, &settings, Some(settings.listen))?;
+        runtime::block_on(serve(context, &settings, &layers, foundation))?;
         Ok(CommandExit::Success)
     }
 
@@ -150,12 +153,19 @@ impl UpCommand {
     }
 }
 
-async fn serve(context: &CommandContext, settings: &Settings, layers: &Layers) -> Result<(), CommandError> {
+async fn serve(
+    context: &CommandContext,
+    settings: &Settings,
+    layers: &Layers,
+    mut foundation: Foundation,
+) -> Result<(), CommandError> {
     let mut stop = machine::stop_signals();
     let listen_failed = |source| ServeError::Listen { address: settings.listen.to_string(), source };
-    let listener = TcpListener::bind(settings.listen).await.map_err(listen_failed)?;
+    let unbound = || listen_failed(std::io::ErrorKind::NotConnected.into());
+    let listener = foundation.listener.take().ok_or_else(unbound)?;
+    let listener = TcpListener::from_std(listener).map_err(listen_failed)?;
     let address = listener.local_addr().map_err(listen_failed)?;
-    let mut server = YardServer::open(&context.surroundings, context.ui, settings).await?;
+    let mut server = YardServer::open(&context.surroundings, context.ui, foundation).await?;
     let (access, created) = access(settings, address)?;
     // Before the first request: whatever it does, the audit already has the rules that allowed it.
     server.record_start(access.key_ids(), layers.rows()).await?;
@@ -167,6 +177,8 @@ async fn serve(context: &CommandContext, settings: &Settings, layers: &Layers) -
     // Waits for the first reason to stop. Both only watch, so dropping the other loses nothing.
     let ended = tokio::select! {
         () = stop.next() => Ok(()),
+        // Without the warden nothing can be stopped in order.
+        error @ ServeError::WardenEnded = server.broken() => return Err(error.into()),
         error = server.broken() => Err(error),
     };
     context.ui.note("stopping; jobs continue");

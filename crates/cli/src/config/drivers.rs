@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::layers::{ConfigError, Layers};
 use super::settings::{at_least_one, one_of, text};
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DriverSettings {
     pub(crate) firecracker: FirecrackerSettings,
     pub(crate) oci: OciSettings,
@@ -15,7 +17,7 @@ pub(crate) struct DriverSettings {
 }
 
 /// Settings of `[drivers.firecracker]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FirecrackerSettings {
     /// Path of the program; `None` searches the PATH for `firecracker`.
     pub(crate) program: Option<PathBuf>,
@@ -26,7 +28,7 @@ pub(crate) struct FirecrackerSettings {
 }
 
 /// Settings of `[drivers.oci]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OciSettings {
     /// Name or path of the runtime; `None` selects the first one that is installed.
     pub(crate) runtime: Option<String>,
@@ -35,7 +37,7 @@ pub(crate) struct OciSettings {
 }
 
 /// Settings of `[drivers.docker]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DockerSettings {
     /// Socket of the engine; `None` tries the usual sockets of Docker and Podman.
     pub(crate) socket: Option<PathBuf>,
@@ -44,7 +46,7 @@ pub(crate) struct DockerSettings {
 }
 
 /// Settings of `[drivers.qemu]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct QemuSettings {
     /// Path of the program; `None` searches the PATH for the one of this processor.
     pub(crate) program: Option<PathBuf>,
@@ -55,7 +57,7 @@ pub(crate) struct QemuSettings {
 }
 
 /// Accelerator that runs the code of the guest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum QemuAccelerator {
     /// KVM if a guest boots with it, else TCG.
     #[default]

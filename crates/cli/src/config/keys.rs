@@ -65,6 +65,7 @@ pub(super) const KEYS: &[SettingKey] = &[
     fixed("retention_gib", "SANDYARD_RETENTION_GIB", "20"),
     fixed("egress_private", "SANDYARD_EGRESS_PRIVATE", ""),
     fixed("trust_file", "SANDYARD_TRUST_FILE", "/etc/ssl/certs/ca-certificates.crt"),
+    fixed("user", "SANDYARD_USER", ""),
     fixed("log", "SANDYARD_LOG", "info"),
     fixed("log_format", "SANDYARD_LOG_FORMAT", "text"),
     fixed("drivers.firecracker.program", "SANDYARD_FIRECRACKER_PROGRAM", ""),

@@ -8,12 +8,13 @@ use reqwest::header::HeaderName;
 use sandyard_sandbox::driver::IsolationLevel;
 use sandyard_server::auth::origins::Domain;
 use sandyard_server::config::{Floor, ModelSpec, PrivateException};
+use serde::{Deserialize, Serialize};
 
 use super::drivers::DriverSettings;
 use super::layers::{ConfigError, Layers};
 
 /// Images that a server builds by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ImageChoice {
     /// None: the images were built beforehand.
     Nothing,
@@ -75,6 +76,8 @@ pub(crate) struct Settings {
     pub(crate) egress_private: Vec<PrivateException>,
     /// File with the certificates that the host trusts.
     pub(crate) trust_file: PathBuf,
+    /// User that a server of root becomes; `None` chooses one.
+    pub(crate) user: Option<String>,
     /// Log filter: a level or directives.
     pub(crate) log: String,
     /// True if the log is JSON.
@@ -118,6 +121,7 @@ impl Settings {
             retention_gib: parse(layers, "retention_gib", "a number of GiB")?,
             egress_private: private_places(layers)?,
             trust_file: PathBuf::from(layers.get("trust_file").0),
+            user: text(layers, "user"),
             log: layers.get("log").0.to_owned(),
             log_json: one_of(layers, "log_format", &[("text", false), ("json", true)], "text or json")?,
             drivers: DriverSettings::new(layers)?,

@@ -6,9 +6,9 @@
 pub(crate) mod engine;
 pub(crate) mod in_use;
 mod prepare;
+mod remote;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -19,13 +19,15 @@ use sandyard_sandbox::image::{
     ArchiveError, BuildError, Builder, Cancellation, HostSettings, ImageFlavour, ImageRequest, ImageStore,
     ImageStoreError,
 };
+use sandyard_sandbox::warden::ImageStates;
 use sandyard_server::app::{ImageState, Images};
 use tokio::sync::watch;
 
-use crate::config::{Settings, Surroundings};
+use crate::config::{ImageChoice, Surroundings};
 use crate::ui::Ui;
 
 pub(crate) use prepare::Preparation;
+pub(crate) use remote::RemoteImages;
 
 /// Delay between two checks of the cache for an image that is missing.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -69,15 +71,18 @@ impl ImageError {
 pub(crate) struct YardImages {
     store: ImageStore,
     packages: Arc<[String]>,
-    states: Arc<watch::Sender<BTreeMap<ImageFlavour, ImageState>>>,
+    states: Arc<watch::Sender<ImageStates>>,
 }
 
 impl YardImages {
     /// Returns the images of the cache. Builds nothing.
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let store = ImageStore::new(&settings.cache);
-        let packages = settings.packages.clone().into();
-        let images = Self { store, packages, states: Arc::new(watch::Sender::new(BTreeMap::new())) };
+    pub(crate) fn new(cache: &Path, packages: Vec<String>) -> Self {
+        let store = ImageStore::new(cache);
+        let images = Self {
+            store,
+            packages: packages.into(),
+            states: Arc::new(watch::Sender::new(ImageStates::new())),
+        };
         for flavour in ImageFlavour::ALL {
             images.set(flavour, images.found(flavour).unwrap_or_else(|| missing(flavour)));
         }
@@ -85,10 +90,15 @@ impl YardImages {
     }
 
     /// Starts to build the configured images that the cache lacks.
-    pub(crate) fn prepare(&self, settings: &Settings, surroundings: &Surroundings, ui: Ui) -> Preparation {
+    pub(crate) fn prepare(&self, wanted: ImageChoice, surroundings: &Surroundings, ui: Ui) -> Preparation {
         let cancellation = Cancellation::default();
         let builder = builder(self.store.clone(), surroundings, cancellation.clone());
-        Preparation::begin(self.clone(), builder, cancellation, settings.images, ui)
+        Preparation::begin(self.clone(), builder, cancellation, wanted, ui)
+    }
+
+    /// Returns the states of all flavours, with every change.
+    pub(crate) fn states(&self) -> watch::Receiver<ImageStates> {
+        self.states.subscribe()
     }
 
     /// Returns the image of a flavour that sandboxes of this server run on.

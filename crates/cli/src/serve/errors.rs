@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use sandyard_sandbox::warden::OpenWardenError;
 use sandyard_server::app::StartYardError;
 use sandyard_server::auth::KeyFileError;
 use sandyard_server::config::BadKey;
@@ -58,6 +59,24 @@ pub(crate) enum ServeError {
     /// A driver that this machine can run failed to open.
     #[error(transparent)]
     Driver(#[from] OpenDriverError),
+    /// The privileged process could not open the drivers.
+    #[error("open the drivers")]
+    Drivers(#[source] OpenWardenError),
+    /// The privileged process could not be started.
+    #[error("start the privileged process of the drivers")]
+    Warden(#[source] io::Error),
+    /// The privileged process is gone. The next server finds everything on disk.
+    #[error("the privileged process of the drivers ended")]
+    WardenEnded,
+    /// A server of root could not become an ordinary user.
+    #[error("give up the privileges of root")]
+    Drop(#[source] io::Error),
+    /// The server can't run as this user.
+    #[error("there is no user `{0}` that a server could run as")]
+    User(String),
+    /// The process that serves for a `run` failed. The text is its chain of errors.
+    #[error("{reason}")]
+    Embedded { reason: String, hint: Option<String> },
     /// No such driver exists.
     #[error("there is no driver `{0}`")]
     UnknownDriver(String),
@@ -74,6 +93,9 @@ impl ServeError {
                 let known: Vec<_> = drivers::names().collect();
                 Some(format!("known drivers: auto, {}", known.join(", ")))
             }
+            Self::WardenEnded => Some("start again; no job is lost, and sandboxes go on".to_owned()),
+            Self::User(_) => Some("name an ordinary user of this host in SANDYARD_USER, or none".to_owned()),
+            Self::Embedded { hint, .. } => hint.clone(),
             Self::Broken(_) => {
                 Some("look at the disk of the data folder, then start again; no job is lost".to_owned())
             }

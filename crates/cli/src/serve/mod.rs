@@ -1,36 +1,47 @@
 //! Serves a yard from this process: on an address and on a socket in the data folder, or only on the socket.
 //!
-//! The data folder is locked first, so two servers never clean up the same folder. Then images, drivers and the yard are
-//! opened, and connections are accepted last. Stopping uses the reverse order and leaves jobs running.
+//! `foundation` comes first, before any thread: it locks the data folder, so two servers never clean up the same one, starts the
+//! warden of a server of root and gives up root. Then images, drivers and the yard are opened, and connections are accepted
+//! last. Stopping uses the reverse order and leaves jobs running.
 
 mod config;
+mod confinement;
+pub(crate) mod embedded;
 mod errors;
+mod foundation;
 mod lock;
+mod ownership;
+mod privileges;
+mod reach;
+mod server_user;
+mod warden_process;
 
-use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sandyard_api::SettingView;
-use sandyard_server::app::{JobFilter, Yard, YardStart};
+use sandyard_sandbox::driver::Driver;
+use sandyard_sandbox::warden::WardenClient;
+use sandyard_server::app::{Images, JobFilter, Yard, YardStart};
 use sandyard_server::auth::{AccessRules, Caller, KeyStore};
 use sandyard_server::http::{HttpConfig, ServeLimits, serve_tcp, serve_unix};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Settings, Surroundings};
+use crate::config::Surroundings;
 use crate::drivers::{self, DriverPlan};
-use crate::host_checks;
-use crate::images::{Preparation, YardImages};
+use crate::images::{Preparation, RemoteImages, YardImages};
 use crate::machine;
 use crate::ui::Ui;
 
-use self::config::{model_config, server_config};
 pub(crate) use self::errors::ServeError;
+pub(crate) use self::foundation::Foundation;
+use self::foundation::WardenParts;
+use self::lock::YardHold;
+use self::warden_process::{WardenEnding, WardenWorkspaces};
 
 /// Delay between two checks of the jobs.
 const IDLE_CHECK: Duration = Duration::from_millis(50);
@@ -44,10 +55,25 @@ pub(crate) struct YardServer {
     yard: Yard,
     shutdown: CancellationToken,
     listeners: Vec<JoinHandle<()>>,
-    preparation: Preparation,
+    host: YardHost,
     socket: PathBuf,
     settings: Vec<SettingView>,
-    _lock: File,
+    _hold: YardHold,
+}
+
+/// The process that makes sandboxes and images.
+enum YardHost {
+    /// This one.
+    Own(Preparation),
+    /// A privileged one.
+    Warden(Arc<WardenClient>, WardenEnding),
+}
+
+/// The parts of a yard that its host provides.
+struct HostParts {
+    host: YardHost,
+    drivers: Vec<Arc<dyn Driver>>,
+    images: Arc<dyn Images>,
 }
 
 impl YardServer {
@@ -55,41 +81,36 @@ impl YardServer {
     pub(crate) async fn open(
         surroundings: &Surroundings,
         ui: Ui,
-        settings: &Settings,
+        foundation: Foundation,
     ) -> Result<Self, ServeError> {
-        if let Some(name) =
-            settings.driver.as_deref().filter(|name| !drivers::names().any(|known| known == *name))
-        {
-            return Err(ServeError::UnknownDriver(name.to_owned()));
-        }
-        make_folder(&settings.data)?;
-        // First of all: without the lock two servers could remove each other's sockets, groups and jobs.
-        let lock = lock::lock(&settings.data).await?;
+        let Foundation { settings, mut config, hold, warden, .. } = foundation;
         let socket = settings.socket();
         let listener = bind_socket(&socket)?;
-        let core_dumps = host_checks::core_dumps();
-        if let Some(fix) = &core_dumps.fix {
-            tracing::warn!(fix, "{}", core_dumps.detail);
-        }
-        let images = YardImages::new(settings);
-        let mut config = server_config(settings, machine::memory_mib());
-        config.models = model_config(settings, surroundings)?;
-        let plan = DriverPlan {
-            data: &settings.data,
-            cache: &settings.cache,
-            pool: settings.pool,
-            disk_mib: config.default_limits.machine.disk_mib,
-            images: Arc::new(images.clone()),
-            settings: &settings.drivers,
+        let HostParts { host, drivers, images } = match warden {
+            Some(parts) => join_warden(parts).await?,
+            None => {
+                let images = YardImages::new(&settings.cache, settings.packages.clone());
+                let plan = DriverPlan {
+                    data: &settings.data,
+                    cache: &settings.cache,
+                    pool: settings.pool,
+                    disk_mib: config.default_limits.machine.disk_mib,
+                    images: Arc::new(images.clone()),
+                    settings: &settings.drivers,
+                };
+                let drivers = drivers::open(&plan, settings.driver.as_deref())?;
+                let preparation = images.prepare(settings.images, surroundings, ui);
+                HostParts { host: YardHost::Own(preparation), drivers, images: Arc::new(images) }
+            }
         };
-        let drivers = drivers::open(&plan, settings.driver.as_deref())?;
-        let preparation = images.prepare(settings, surroundings, ui);
-        let yard = Yard::start(config, drivers, Arc::new(images)).await?;
+        if let YardHost::Warden(client, _) = &host {
+            config.workspace_owner = Some(Arc::new(WardenWorkspaces(Arc::clone(client))));
+        }
+        let yard = Yard::start(config, drivers, images).await?;
         let shutdown = CancellationToken::new();
         let rows = settings.rows.iter().cloned();
         let settings = rows.map(|[key, value, source]| SettingView { key, value, source }).collect();
-        let mut server =
-            Self { yard, shutdown, listeners: Vec::new(), preparation, socket, settings, _lock: lock };
+        let mut server = Self { yard, shutdown, listeners: Vec::new(), host, socket, settings, _hold: hold };
         // Whoever can open the socket can also read the key, so the server asks for none.
         let config = server.http(AccessRules::new("localhost", KeyStore::default()));
         server.listeners.push(tokio::spawn(serve_unix(listener, config)));
@@ -159,7 +180,11 @@ impl YardServer {
 
     /// Returns the reason when the yard can't continue.
     pub(crate) async fn broken(&self) -> ServeError {
-        ServeError::Broken(self.yard.broken().await)
+        // Either ends the server. Both only watch, so dropping the other loses nothing.
+        tokio::select! {
+            reason = self.yard.broken() => ServeError::Broken(reason),
+            () = self.host.gone() => ServeError::WardenEnded,
+        }
     }
 
     /// Stops serving. Jobs continue in their sandboxes.
@@ -171,16 +196,41 @@ impl YardServer {
             drop(listener.await);
         }
         self.yard.stop().await;
-        drop(tokio::task::spawn_blocking(|| self.preparation.end()).await);
+        self.host.end().await;
         // Last, while the lock is still held: the file can't be the socket of another server yet.
         drop(std::fs::remove_file(&self.socket));
     }
 }
 
-/// Creates the data folder, readable only by this user.
-fn make_folder(path: &Path) -> Result<(), ServeError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|source| ServeError::Data { action: "make the data folder", path: path.to_owned(), source })
+impl YardHost {
+    /// Returns when the warden is gone; never without one.
+    async fn gone(&self) {
+        match self {
+            Self::Own(_) => std::future::pending().await,
+            Self::Warden(client, _) => client.closed().await,
+        }
+    }
+
+    /// Ends the build of images, or the warden with it.
+    async fn end(self) {
+        let end = move || match self {
+            Self::Own(preparation) => preparation.end(),
+            Self::Warden(client, ending) => {
+                // A warden that is gone has no socket any more.
+                drop(client.shut_down());
+                ending.wait();
+            }
+        };
+        drop(tokio::task::spawn_blocking(end).await);
+    }
+}
+
+/// Waits until the warden has opened the drivers.
+async fn join_warden(parts: WardenParts) -> Result<HostParts, ServeError> {
+    let client = WardenClient::open(parts.process.socket, parts.places).await.map_err(ServeError::Drivers)?;
+    let (drivers, images) = (client.drivers(), RemoteImages::new(client.images()));
+    let host = YardHost::Warden(Arc::new(client), parts.process.ending);
+    Ok(HostParts { host, drivers, images: Arc::new(images) })
 }
 
 /// Binds the socket. The caller holds the lock, so an existing socket file is left from a dead server.

@@ -234,7 +234,7 @@ impl Driver for FakeDriver {
             return Err(BindError::NotRunning(id.clone()));
         }
         let mut state = self.world.state();
-        let step = "reach the host";
+        let step = "reach the host".to_owned();
         state.faults.reach().map_err(|source| BindError::Step { id: id.clone(), step, source })?;
         state.bound.insert(id.clone(), binding.limits);
         Ok(())

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use super::sandbox::Limits;
 
 /// The final properties of a sandbox that was started with provisional ones.
@@ -16,7 +18,7 @@ pub struct Binding {
 }
 
 /// Parts of a binding that a driver is able to change.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BindSupport {
     /// Processors, memory and processes.
     pub limits: bool,
@@ -25,7 +27,7 @@ pub struct BindSupport {
 }
 
 /// A part of a binding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BindingPart {
     /// Processors, memory and processes.
     Limits,

@@ -94,7 +94,7 @@ pub enum BindError {
         /// Id of the sandbox.
         id: SandboxId,
         /// Step that failed.
-        step: &'static str,
+        step: String,
         /// The operating system's error.
         #[source]
         source: io::Error,

@@ -8,8 +8,27 @@ use serde::{Deserialize, Serialize};
 
 /// Names an image by everything that went into it: 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct ImageDigest(String);
+
+/// A text is no digest of an image.
+#[derive(Debug, thiserror::Error)]
+#[error("an image's digest has 64 hexadecimal digits")]
+pub struct BadImageDigest;
+
+impl TryFrom<String> for ImageDigest {
+    type Error = BadImageDigest;
+
+    fn try_from(text: String) -> Result<Self, BadImageDigest> {
+        Self::parse(&text).ok_or(BadImageDigest)
+    }
+}
+
+impl From<ImageDigest> for String {
+    fn from(digest: ImageDigest) -> Self {
+        digest.0
+    }
+}
 
 impl ImageDigest {
     /// Parses the 64 digits that [`fmt::Display`] writes. Strict, because a digest becomes a path.

@@ -10,14 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use sandyard_pipe::Duplex;
 use tokio::sync::{Notify, oneshot};
 
 use super::errors::LinkError;
+use super::link_stream::BoxedDuplex;
 use super::sandbox::SandboxId;
-
-/// Byte stream of a link. The server need not know its kind.
-pub type BoxedDuplex = Box<dyn Duplex>;
 
 /// Streams that may wait for one sandbox. A keeper dials one at a time; more allow for a dead one that TCP has not noticed yet.
 const MAX_WAITING_LINKS: usize = 4;

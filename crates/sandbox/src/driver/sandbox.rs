@@ -10,8 +10,27 @@ use super::images::ImageDigest;
 
 /// Names a sandbox: a lower-case DNS label of at most 63 bytes, never used twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct SandboxId(String);
+
+/// A text is no id of a sandbox.
+#[derive(Debug, thiserror::Error)]
+#[error("a sandbox's id is a lower-case DNS label")]
+pub struct BadSandboxId;
+
+impl TryFrom<String> for SandboxId {
+    type Error = BadSandboxId;
+
+    fn try_from(text: String) -> Result<Self, BadSandboxId> {
+        Self::parse(&text).ok_or(BadSandboxId)
+    }
+}
+
+impl From<SandboxId> for String {
+    fn from(id: SandboxId) -> Self {
+        id.0
+    }
+}
 
 impl SandboxId {
     /// Accepts a lower-case DNS label, because the id becomes a path, a control group and a host name.
@@ -82,7 +101,7 @@ impl Default for Limits {
 }
 
 /// State of a sandbox's machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Liveness {
     /// The machine runs. Judged by pid, start time and boot id, or reported by its host; never judged by pid alone.
     Alive,
@@ -101,7 +120,7 @@ impl Liveness {
 }
 
 /// A sandbox that has a marker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundSandbox {
     /// Id of the sandbox.
     pub id: SandboxId,

@@ -111,7 +111,7 @@ impl Yard {
         // With the yard's lock: opening empties the scratch folder, which another server might use.
         let scratch = Scratch::open(&data).map_err(prepare)?;
         let blobs = Arc::new(FolderBlobs::open(&data, scratch.clone()).map_err(prepare)?);
-        let workspaces = WorkspaceFolders::new(&data);
+        let workspaces = WorkspaceFolders::new(&data, config.workspace_owner.clone());
         let (ended, machines) = (Arc::new(StatusCache::default()), Machines::default());
         let wake = Arc::new(Notify::new());
         let drivers = Drivers::new(drivers, config.floors.clone(), &wake);

@@ -142,14 +142,11 @@ impl FolderBlobs {
             };
             removed?;
         }
-        // `DirectoryNotEmpty`: the workspace is still there, so the folder stays for it.
         match std::fs::remove_dir(&folder) {
-            Err(error)
-                if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) =>
-            {
-                Err(error)
-            }
-            _ => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            // The workspace is still there, so the folder stays for it.
+            Err(_) if folder.join(WORKSPACE).exists() => Ok(()),
+            removed => removed,
         }
     }
 }

@@ -54,7 +54,7 @@ async fn leftovers_of_a_crash_are_removed_when_the_yard_is_opened() {
 async fn the_workspace_and_foreign_names_are_no_blobs() {
     let data = tempfile::tempdir().unwrap();
     let (blobs, job) = (open_blobs(data.path()), JobId::from_random([1; 16]));
-    let workspaces = WorkspaceFolders::new(data.path());
+    let workspaces = WorkspaceFolders::new(data.path(), None);
     let disk = workspaces.make(&job).await.unwrap();
     std::fs::write(disk.join("input.txt"), "the driver's").unwrap();
     let folder = disk.parent().unwrap();

@@ -28,6 +28,7 @@ pub(crate) use key::{BlobKey, BlobNoun, BlobScope};
 pub(crate) use memory::MemoryBlobs;
 pub(crate) use scratch::{Scratch, ScratchFile, read_file};
 pub(crate) use workspaces::WorkspaceFolders;
+pub use workspaces::WorkspaceOwner;
 
 use crate::job::JobId;
 

@@ -3,7 +3,8 @@
 //! A start writes the marker, mounts the disk where the engine finds it (`stage`), and has the engine make a container of the
 //! loaded image (`images`, `container`, `engine`), whose first process is the guest's `init`. From then on the sandbox needs neither
 //! engine API nor server: it is judged by its process, linked over a directory mounted inside, limited and counted by the
-//! driver's own control groups. The engine's socket is the server's alone.
+//! driver's own control groups. Whoever holds the engine's
+//! socket is root: no sandbox gets near it, nor does a server that is not root.
 
 mod availability;
 mod config;

@@ -81,6 +81,11 @@ impl FirecrackerDriver {
     }
 }
 
+/// Returns the most host memory of a machine and its monitor.
+pub(super) fn host_memory_mib(limits: &Limits) -> u64 {
+    plan::host_limits(limits).memory_mib
+}
+
 #[async_trait]
 impl Driver for FirecrackerDriver {
     fn name(&self) -> &'static str {
@@ -92,7 +97,7 @@ impl Driver for FirecrackerDriver {
     }
 
     fn memory_mib(&self, limits: &Limits) -> u64 {
-        plan::host_limits(limits).memory_mib
+        host_memory_mib(limits)
     }
 
     async fn availability(&self) -> Availability {

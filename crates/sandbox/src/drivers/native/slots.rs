@@ -14,14 +14,12 @@ use rustix::event::Timespec;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::launcher::channel;
-use super::launcher::messages::{
-    HelperAnswer, HelperOrder, LaunchFds, LaunchPlan, LauncherErrand, ParkPlan, decode, encode,
-};
+use super::launcher::messages::{HelperAnswer, HelperOrder, LaunchFds, LaunchPlan, LauncherErrand, ParkPlan};
 use super::launcher::step::{NativeFailure, NativeStep};
 use super::launcher_program::LauncherProgram;
 use super::rootless::YardNamespace;
 use crate::host::cgroup::{CgroupLayout, Groups};
+use crate::host::packets::{self, decode, encode};
 use crate::host::sandboxes::liveness::ProcessIdentity;
 use crate::host::storage::disk::SetAside;
 use crate::host::sys::readiness;
@@ -157,7 +155,7 @@ impl LaunchSlots {
     }
 
     fn new_helper(&self) -> io::Result<(AsyncFd<OwnedFd>, Option<ProcessIdentity>)> {
-        let (ours, theirs) = channel::pair()?;
+        let (ours, theirs) = packets::pair()?;
         rustix::io::ioctl_fionbio(&ours, true)?;
         // `theirs` is dropped at the end of this function, so the helper's death shows as the end of `ours`.
         let holder = self.launcher.lock().fork(theirs.as_fd())?;
@@ -184,18 +182,18 @@ impl LaunchSlot {
     /// True if the helper still waits and its namespaces exist. A readable socket has an end or an unexpected
     /// packet.
     fn is_waiting(&self) -> bool {
-        let received = channel::receive(self.helper.as_fd());
+        let received = packets::receive(self.helper.as_fd());
         let at_home = self.holder.as_ref().is_none_or(ProcessIdentity::is_alive);
         at_home && matches!(received, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
     async fn ask(&self, order: &HelperOrder, fds: &[BorrowedFd<'_>]) -> Result<HelperAnswer, NativeFailure> {
         let bytes = encode(order).map_err(lost)?;
-        let send = |socket: &OwnedFd| channel::send(socket.as_fd(), &bytes, fds);
+        let send = |socket: &OwnedFd| packets::send(socket.as_fd(), &bytes, fds);
         // One packet carries the whole order, so cancelling this future never leaves half an order with the
         // helper.
         self.helper.async_io(Interest::WRITABLE, send).await.map_err(lost)?;
-        let receive = |socket: &OwnedFd| channel::receive(socket.as_fd());
+        let receive = |socket: &OwnedFd| packets::receive(socket.as_fd());
         let packet = self.helper.async_io(Interest::READABLE, receive).await.map_err(lost)?;
         if packet.is_end() {
             return Err(lost(io::ErrorKind::BrokenPipe.into()));
@@ -240,14 +238,14 @@ impl Launcher {
         // A launcher in the namespaces of a dead holder could not see the workspaces of the new one; it is
         // dropped.
         if let Some(running) = self.running.take_if(|running| running.holder == holder) {
-            if channel::send(running.orders.as_fd(), &errand, &[socket]).is_ok() {
+            if packets::send(running.orders.as_fd(), &errand, &[socket]).is_ok() {
                 self.running = Some(running);
                 return Ok(holder);
             }
             tracing::warn!("the launcher died and is started again");
         }
         let running = self.running.insert(RunningLauncher::start(&self.program, holder.clone())?);
-        channel::send(running.orders.as_fd(), &errand, &[socket])?;
+        packets::send(running.orders.as_fd(), &errand, &[socket])?;
         Ok(holder)
     }
 }
@@ -262,12 +260,12 @@ struct RunningLauncher {
 
 impl RunningLauncher {
     fn start(program: &LauncherProgram, holder: Option<ProcessIdentity>) -> io::Result<Self> {
-        let (ours, theirs) = channel::pair()?;
+        let (ours, theirs) = packets::pair()?;
         let running = Self { orders: ours, process: program.command(theirs).spawn()?, holder };
         if let Some(holder) = &running.holder {
             let holder = holder.open().ok_or(io::ErrorKind::NotFound)?;
             // The first errand on the socket: no helper may be forked outside of the namespaces.
-            channel::send(running.orders.as_fd(), &encode(&LauncherErrand::Enter)?, &[holder.as_fd()])?;
+            packets::send(running.orders.as_fd(), &encode(&LauncherErrand::Enter)?, &[holder.as_fd()])?;
         }
         Ok(running)
     }

@@ -87,6 +87,11 @@ fn of_host(config: &QemuConfig) -> Result<(CgroupLayout, host::QemuProgram), Dri
     Ok((requirements::control_groups()?, program))
 }
 
+/// Returns the most host memory of a machine and its monitor.
+pub(super) fn host_memory_mib(limits: &Limits) -> u64 {
+    guest_plan::host_limits(limits).memory_mib
+}
+
 #[async_trait]
 impl Driver for QemuDriver {
     fn name(&self) -> &'static str {
@@ -100,7 +105,7 @@ impl Driver for QemuDriver {
     }
 
     fn memory_mib(&self, limits: &Limits) -> u64 {
-        guest_plan::host_limits(limits).memory_mib
+        host_memory_mib(limits)
     }
 
     fn boot_time(&self) -> Duration {

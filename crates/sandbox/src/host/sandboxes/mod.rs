@@ -156,7 +156,7 @@ impl Sandboxes {
             GroupLimits { job: binding.limits, disk_in_memory_mib: 0, workspace: &running.record.workspace };
         self.groups(&running.record).limit(limits).map_err(|source| BindError::Step {
             id: id.clone(),
-            step: "limit the control groups",
+            step: "limit the control groups".to_owned(),
             source,
         })
     }

@@ -157,6 +157,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error>
     // Off by default in SQLite, and set for each connection.
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    // Else SQLite keeps large sorts in files of /tmp, which a confined server may not make.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     // Without it a statement is compiled anew whenever a bound value changes.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);

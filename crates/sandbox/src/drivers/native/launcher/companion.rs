@@ -15,11 +15,10 @@ use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 use serde::{Deserialize, Serialize};
 
 use super::super::sys::processes::{self, CloneParent, ForkSide};
-use super::channel;
 use super::groups::enter_groups;
 use super::guest::{self, GuestFds};
-use super::messages::{decode, encode};
 use super::step::{NativeFailure, NativeStep, NativeSteps};
+use crate::host::packets::{self, decode, encode};
 
 /// Namespaces that the spawner shares with the machine's first process.
 const JOINED: ThreadNameSpaceType = ThreadNameSpaceType::USER
@@ -65,7 +64,7 @@ impl From<NativeFailure> for CompanionReport {
 /// Forks the companion of this process, which enters `groups`. The companion never returns.
 pub(super) fn start(groups: &[std::path::PathBuf]) -> Result<OwnedFd, NativeFailure> {
     let mut steps = NativeSteps::new(None);
-    let (ours, theirs) = steps.run(NativeStep::Spawner, "socket", channel::pair)?;
+    let (ours, theirs) = steps.run(NativeStep::Spawner, "socket", packets::pair)?;
     match steps.run(NativeStep::Spawner, "companion", processes::fork)? {
         ForkSide::Parent(_) => Ok(ours),
         ForkSide::Child => {
@@ -81,7 +80,7 @@ pub(super) fn start(groups: &[std::path::PathBuf]) -> Result<OwnedFd, NativeFail
 
 /// Waits for the companion's next message.
 pub(super) fn hear(companion: &OwnedFd) -> io::Result<CompanionReport> {
-    let packet = channel::receive(companion.as_fd())?;
+    let packet = packets::receive(companion.as_fd())?;
     if packet.is_end() {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
@@ -89,12 +88,12 @@ pub(super) fn hear(companion: &OwnedFd) -> io::Result<CompanionReport> {
 }
 
 fn tell(helper: &OwnedFd, told: &CompanionReport) -> io::Result<()> {
-    channel::send(helper.as_fd(), &encode(told)?, &[])
+    packets::send(helper.as_fd(), &encode(told)?, &[])
 }
 
 /// Serves one request, or none if the helper goes away first.
 fn serve(helper: &OwnedFd) -> io::Result<()> {
-    let packet = channel::receive(helper.as_fd())?;
+    let packet = packets::receive(helper.as_fd())?;
     if packet.is_end() {
         return Ok(());
     }
@@ -109,7 +108,7 @@ fn serve(helper: &OwnedFd) -> io::Result<()> {
 fn make(making: &SpawnerRequest, fds: GuestFds, helper: &OwnedFd) -> Result<(), NativeFailure> {
     let mut steps = NativeSteps::new(making.fail_at);
     steps.run(NativeStep::Spawner, "join the machine's namespaces", || join(making.machine))?;
-    let (ours, theirs) = steps.run(NativeStep::Spawner, "report socket", channel::pair)?;
+    let (ours, theirs) = steps.run(NativeStep::Spawner, "report socket", packets::pair)?;
     // The process that forks next is in the machine's pid namespace; when it ends, its child becomes the machine's.
     // The fork is needed because setns into a pid namespace moves only later children.
     if let ForkSide::Child = steps.run(NativeStep::Spawner, "enter the machine", processes::fork)? {

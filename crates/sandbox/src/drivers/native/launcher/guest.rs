@@ -12,11 +12,10 @@ use rustix::process::{Gid, Uid};
 use serde::{Deserialize, Serialize};
 
 use super::super::sys::processes;
-use super::channel;
-use super::messages::{decode, encode};
 use super::step::{NativeFailure, NativeStep};
 use crate::guest_programs::GUEST_PROGRAM;
 use crate::host::layout::PROGRAMS_TARGET;
+use crate::host::packets::{self, decode, encode};
 
 /// Lowest number that a descriptor gets before it is placed at its final number.
 const SAFE_NUMBERS: RawFd = 512;
@@ -41,7 +40,7 @@ impl GuestFds {
     /// Sends the descriptors with a message.
     pub(super) fn send_with(&self, to: &OwnedFd, message: &impl Serialize) -> io::Result<()> {
         let fds = [&self.console, &self.boot, &self.socket].map(AsFd::as_fd);
-        channel::send(to.as_fd(), &encode(message)?, &fds)
+        packets::send(to.as_fd(), &encode(message)?, &fds)
     }
 }
 
@@ -82,12 +81,12 @@ impl GuestReport {
     }
 
     fn say(&self, word: &Word) -> io::Result<()> {
-        channel::send(self.0.as_fd(), &encode(word)?, &[])
+        packets::send(self.0.as_fd(), &encode(word)?, &[])
     }
 
     /// Blocks until the helper releases this process. The end of the socket is an error.
     pub(super) fn wait(&self) -> io::Result<()> {
-        if channel::receive(self.0.as_fd())?.is_end() {
+        if packets::receive(self.0.as_fd())?.is_end() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         Ok(())
@@ -96,13 +95,13 @@ impl GuestReport {
 
 /// Releases a process that waits in [`GuestReport::wait`].
 pub(super) fn go_on(report: &OwnedFd) -> io::Result<()> {
-    channel::send(report.as_fd(), b"go", &[])
+    packets::send(report.as_fd(), b"go", &[])
 }
 
 /// Waits for the next message of the reporting process, or for the end of its socket.
 pub(super) fn hear(report: &OwnedFd) -> Result<GuestHeard, NativeFailure> {
     let lost = |source| NativeFailure { step: NativeStep::Execute, object: "report".into(), source };
-    let packet = channel::receive(report.as_fd()).map_err(lost)?;
+    let packet = packets::receive(report.as_fd()).map_err(lost)?;
     if packet.is_end() {
         return Ok(GuestHeard::End);
     }

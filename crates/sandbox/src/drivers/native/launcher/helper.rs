@@ -19,11 +19,10 @@ use super::companion::{self, CompanionReport, SpawnerRequest};
 use super::groups::enter_groups;
 use super::guest::{self, GuestFds, GuestHeard};
 use super::machine::{self, Materials};
-use super::messages::{
-    DiskPlan, FileOwners, HelperAnswer, HelperOrder, LaunchFds, LaunchPlan, ParkPlan, decode, encode,
-};
+use super::messages::{DiskPlan, FileOwners, HelperAnswer, HelperOrder, LaunchFds, LaunchPlan, ParkPlan};
 use super::step::{NativeFailure, NativeStep, NativeSteps};
-use super::{channel, devices, memory_disk};
+use super::{devices, memory_disk};
+use crate::host::packets::{self, decode, encode};
 use crate::host::sandboxes::ids;
 use crate::host::storage::image_disk;
 use crate::host::sys::mounts;
@@ -43,7 +42,7 @@ pub(super) fn serve(socket: &OwnedFd) -> i32 {
 }
 
 fn attend(socket: &OwnedFd) -> io::Result<()> {
-    let packet = channel::receive(socket.as_fd())?;
+    let packet = packets::receive(socket.as_fd())?;
     let HelperOrder::Park(groups) = decode(&packet.bytes)? else {
         return Err(io::ErrorKind::InvalidData.into());
     };
@@ -52,7 +51,7 @@ fn attend(socket: &OwnedFd) -> io::Result<()> {
         Err(failure) => return reply(socket, &failure.into()),
     };
     reply(socket, &HelperAnswer::Parked)?;
-    let packet = channel::receive(socket.as_fd())?;
+    let packet = packets::receive(socket.as_fd())?;
     // The driver died or dropped the slot. Dropping ends the companion, whose group can't be removed before
     // that.
     if packet.is_end() {
@@ -132,7 +131,7 @@ fn finish(
 }
 
 fn reply(socket: &OwnedFd, answer: &HelperAnswer) -> io::Result<()> {
-    channel::send(socket.as_fd(), &encode(answer)?, &[])
+    packets::send(socket.as_fd(), &encode(answer)?, &[])
 }
 
 fn launch(
@@ -144,7 +143,7 @@ fn launch(
     // The companion's socket closes when this function returns; a companion that was not used then ends.
     let ParkedHelper { companion, disk } = parked;
     let materials = collect(plan, disk, fds, &mut steps)?;
-    let (ours, theirs) = steps.run(NativeStep::Namespaces, "report socket", channel::pair)?;
+    let (ours, theirs) = steps.run(NativeStep::Namespaces, "report socket", packets::pair)?;
     let side = steps.run(NativeStep::Namespaces, &plan.host_name, || match plan.owners {
         FileOwners::Mapped => {
             processes::clone_into_of(ids::owner(&plan.id_map), machine::NAMESPACES, CloneParent::Grandparent)
@@ -200,7 +199,7 @@ fn collect(
 /// Sorts the driver's descriptors for init and spawner, with a new socket between the two.
 fn guest_fds(fds: Vec<OwnedFd>) -> io::Result<(GuestFds, GuestFds)> {
     let LaunchFds { console, boot, spawner_boot } = LaunchFds::from_packet(fds)?;
-    let (keepers, spawners) = channel::pair()?;
+    let (keepers, spawners) = packets::pair()?;
     let spawner = GuestFds { console: console.try_clone()?, boot: spawner_boot, socket: spawners };
     Ok((GuestFds { console, boot, socket: keepers }, spawner))
 }

@@ -16,8 +16,8 @@ use rustix::event::Timespec;
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
 use super::super::sys::processes::{self, CloneParent, ForkSide};
-use super::channel;
-use super::messages::{HolderReport, encode};
+use super::messages::HolderReport;
+use crate::host::packets::{self, encode};
 use crate::host::sandboxes::liveness::ProcessIdentity;
 
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNS;
@@ -66,7 +66,7 @@ pub(super) fn hold(driver: BorrowedFd<'_>, record: &Path) -> io::Result<()> {
 
 /// Waits until the driver has mapped the ids, then confirms it.
 fn begin(driver: BorrowedFd<'_>) -> io::Result<()> {
-    if channel::receive(driver)?.is_end() {
+    if packets::receive(driver)?.is_end() {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     rustix::process::setsid()?;
@@ -90,5 +90,5 @@ fn stay(record: &Path) -> io::Result<()> {
 }
 
 fn say(driver: BorrowedFd<'_>, held: &HolderReport) -> io::Result<()> {
-    channel::send(driver, &encode(held)?, &[])
+    packets::send(driver, &encode(held)?, &[])
 }

@@ -204,12 +204,3 @@ impl From<NativeFailure> for HelperAnswer {
         Self::Failed { errno: failure.errno(), step: failure.step, object: failure.object }
     }
 }
-
-/// Writes a message as JSON.
-pub(in super::super) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
-    serde_json::to_vec(message).map_err(io::Error::other)
-}
-
-pub(in super::super) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> io::Result<T> {
-    serde_json::from_slice(bytes).map_err(io::Error::other)
-}

@@ -7,7 +7,6 @@
 //! (`home`).
 //! Nothing here is async and nothing holds state: killing the launcher loses only starts that had not begun.
 
-pub(super) mod channel;
 mod companion;
 mod devices;
 mod groups;
@@ -27,7 +26,8 @@ use std::process::ExitCode;
 use rustix::fs::{Mode, OFlags};
 
 use super::sys::processes::{self, ForkSide};
-use messages::{LauncherErrand, decode};
+use crate::host::packets::{self, decode};
+use messages::LauncherErrand;
 
 pub(super) use memory_disk::MARKER as LOST_WORKSPACE_MARKER;
 
@@ -61,7 +61,7 @@ fn prepare() -> io::Result<()> {
 
 fn serve(orders: BorrowedFd<'_>) -> io::Result<()> {
     loop {
-        let packet = channel::receive(orders)?;
+        let packet = packets::receive(orders)?;
         if packet.is_end() {
             return Ok(());
         }

@@ -15,12 +15,12 @@ use std::process::{Command, Stdio};
 use parking_lot::Mutex;
 use rustix::process::{Signal, getgid, getuid, pidfd_send_signal};
 
-use super::super::launcher::channel;
-use super::super::launcher::messages::{HolderReport, LauncherErrand, decode, encode};
+use super::super::launcher::messages::{HolderReport, LauncherErrand};
 use super::super::launcher_program::LauncherProgram;
 use super::conditions::{Conditions, Mappers};
 use super::subordinate::{IdRange, SubordinateIds};
 use super::workspaces;
+use crate::host::packets::{self, decode, encode};
 use crate::host::sandboxes::liveness::ProcessIdentity;
 
 /// The yard's namespace, which may not exist yet.
@@ -79,14 +79,14 @@ impl YardNamespace {
     }
 
     fn make(&self) -> io::Result<ProcessIdentity> {
-        let (ours, theirs) = channel::pair()?;
+        let (ours, theirs) = packets::pair()?;
         let mut command = self.launcher.command(theirs);
         let mut starter = command.spawn()?;
         // The command owns a copy of the other end. With it open, the death of the process would never be
         // seen.
         drop(command);
         let errand = LauncherErrand::Hold { record: self.record.clone() };
-        channel::send(ours.as_fd(), &encode(&errand)?, &[])?;
+        packets::send(ours.as_fd(), &encode(&errand)?, &[])?;
         let made = self.attend(&ours);
         // The starter ends by itself once the holder exists; this only reaps it.
         let _ = starter.wait();
@@ -107,7 +107,7 @@ impl YardNamespace {
         let temporary = self.record.with_extension("new");
         fs::write(&temporary, serde_json::to_vec(&holder).map_err(io::Error::other)?)?;
         fs::rename(temporary, &self.record)?;
-        channel::send(socket.as_fd(), b"mapped", &[])?;
+        packets::send(socket.as_fd(), b"mapped", &[])?;
         match hear(socket)? {
             HolderReport::Ready => Ok(holder),
             HolderReport::Made { .. } | HolderReport::Refused { .. } => {
@@ -118,7 +118,7 @@ impl YardNamespace {
 }
 
 fn hear(socket: &OwnedFd) -> io::Result<HolderReport> {
-    let packet = channel::receive(socket.as_fd())?;
+    let packet = packets::receive(socket.as_fd())?;
     if packet.is_end() {
         return Err(io::Error::new(
             io::ErrorKind::BrokenPipe,

@@ -1,7 +1,7 @@
 //! Names of models as operators write them, and the table of known providers.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::openai::AnswerLimit;
@@ -153,6 +153,14 @@ impl fmt::Display for ModelSpec {
 }
 
 impl ModelSpec {
+    /// Returns the file with a recording, if that is the source of answers.
+    pub fn replay_file(&self) -> Option<&Path> {
+        match &self.source {
+            AnswerSource::Replay(path) => Some(path),
+            _ => None,
+        }
+    }
+
     /// Returns the name in the table of models; none for a recording.
     pub(super) fn table_name(&self) -> Option<String> {
         match &self.source {
