@@ -16,3 +16,8 @@ install -d "$prefix/share/bash-completion/completions" "$prefix/share/zsh/site-f
 unit=${DESTDIR:-}/etc/systemd/system/sandyard.service
 install -D -m 644 packaging/systemd/sandyard.service "$unit"
 sed -i "s#/usr/local/bin/sandyard#${PREFIX:-/usr/local}/bin/sandyard#" "$unit"
+# The user that the server becomes. In an image that is being built (DESTDIR) the package's own script makes it; without it the server
+# takes an id that no user has.
+if [ -z "${DESTDIR:-}" ] && [ "$(id -u)" = 0 ] && ! getent passwd sandyard >/dev/null; then
+	useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin sandyard
+fi
