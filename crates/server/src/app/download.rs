@@ -4,10 +4,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{Stream, stream};
+use futures_util::Stream;
 
 use super::{AppError, ErrorCode, JobAccess, Yard};
-use crate::artifacts::{EMPTY_ZIP, empty_sha256};
+use crate::artifacts::pack_audit;
 use crate::auth::AccessScope;
 use crate::blobs::{BlobKey, BlobNoun, BlobRange, Blobs, ScratchFile, read_file};
 use crate::job::JobRow;
@@ -32,8 +32,6 @@ pub(super) enum DownloadSource {
     Blob(Arc<dyn Blobs>, BlobKey),
     /// A zip that was made for this download alone.
     Scratch(ScratchFile),
-    /// An empty zip, for a job that never began.
-    Empty,
 }
 
 impl Download {
@@ -47,14 +45,6 @@ impl Download {
             }
             DownloadSource::Scratch(file) => {
                 read_file(file.into_unnamed(), start, length).map_err(|error| AppError::internal(&error))
-            }
-            DownloadSource::Empty => {
-                let (start, length) = (
-                    usize::try_from(start).unwrap_or(usize::MAX),
-                    usize::try_from(length).unwrap_or(usize::MAX),
-                );
-                let part = EMPTY_ZIP.get(start..start.saturating_add(length)).unwrap_or_default();
-                Ok(Box::pin(stream::iter([Ok(Bytes::from_static(part))])))
             }
         }
     }
@@ -72,13 +62,15 @@ impl Yard {
             );
         }
         let file_name = file_name(&row);
-        let Some(artifact) = row.artifact else {
+        let Some(artifact) = row.artifact.clone() else {
             if row.begun {
                 return Err(missing());
             }
-            // A job that never began has an empty workspace.
-            let (length, sha256) = (EMPTY_ZIP.len() as u64, empty_sha256());
-            return Ok(Download { length, sha256, file_name, source: DownloadSource::Empty });
+            // A job that never began has no files. Its audit alone makes a zip that programs accept and `audit verify` can check.
+            let packed = pack_audit(&self.context.store, &self.context.scratch, &row).await;
+            let (artifact, file) = packed.map_err(|error| AppError::internal(&error))?;
+            let (length, source) = (artifact.bytes, DownloadSource::Scratch(file));
+            return Ok(Download { length, sha256: artifact.sha256, file_name, source });
         };
         let key = BlobKey::new(job.id(), BlobNoun::ResultArchive);
         let found = self.context.blobs.length(&key).await.map_err(|error| AppError::internal(&error))?;

@@ -17,18 +17,10 @@ use super::manifest::{ArchiveManifest, ManifestSummary};
 use crate::blobs::{Scratch, ScratchFile};
 use crate::job::ArtifactRow;
 
-/// A zip without entries: the end record alone.
-pub(crate) const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-
 /// Entries of at least this size are written as zip64. Below 4 GiB, because deflate may make an entry larger.
 const ZIP64_BYTES: u64 = 0xf000_0000;
 /// The fastest level: a workspace is packed once and often never fetched.
 const DEFLATE_LEVEL: i64 = 1;
-
-/// The SHA-256 of [`EMPTY_ZIP`], in hexadecimal.
-pub(crate) fn empty_sha256() -> String {
-    hex::encode(Sha256::digest(EMPTY_ZIP))
-}
 
 /// A message to the thread of the archive.
 #[derive(Debug)]
@@ -70,7 +62,7 @@ impl ArchivePart {
 
 /// Writes a zip into a scratch file.
 pub(super) struct ArchiveWriter {
-    zip: ZipWriter<BufWriter<File>>,
+    zip: ZipWriter<BufWriter<BoundedFile>>,
     manifest: ArchiveManifest,
 }
 
@@ -79,8 +71,9 @@ impl ArchiveWriter {
     pub(super) fn write(
         scratch: &Scratch,
         mut parts: mpsc::Receiver<ArchivePart>,
+        most_bytes: u64,
     ) -> io::Result<(ArtifactRow, ScratchFile)> {
-        let result = Self::write_parts(scratch, &mut parts);
+        let result = Self::write_parts(scratch, &mut parts, most_bytes);
         // The sender must not wait for a reader that has failed.
         parts.close();
         result
@@ -89,9 +82,10 @@ impl ArchiveWriter {
     fn write_parts(
         scratch: &Scratch,
         parts: &mut mpsc::Receiver<ArchivePart>,
+        most_bytes: u64,
     ) -> io::Result<(ArtifactRow, ScratchFile)> {
         let file = scratch.file()?;
-        let zip = ZipWriter::new(BufWriter::new(file.handle()?));
+        let zip = ZipWriter::new(BufWriter::new(BoundedFile { file: file.handle()?, left: most_bytes }));
         let manifest = ArchiveManifest::new(scratch.file()?.into_unnamed());
         let mut archive = Self { zip, manifest };
         loop {
@@ -103,7 +97,7 @@ impl ArchiveWriter {
         }
         let buffered = archive.zip.finish().map_err(io::Error::from)?;
         let mut written = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok((hash(&mut written)?, file))
+        Ok((hash(&mut written.file)?, file))
     }
 
     fn add(&mut self, part: ArchivePart) -> io::Result<()> {
@@ -144,6 +138,33 @@ impl ArchiveWriter {
             }
             ArchivePart::End => Ok(()),
         }
+    }
+}
+
+/// A file that takes a bounded number of bytes. Bytes that are written again count again; a zip writes a few headers twice.
+struct BoundedFile {
+    file: File,
+    left: u64,
+}
+
+impl Write for BoundedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() as u64 > self.left {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let written = self.file.write(bytes)?;
+        self.left -= written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for BoundedFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
     }
 }
 

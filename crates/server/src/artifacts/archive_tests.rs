@@ -12,7 +12,7 @@ fn entry(name: &str, kind: EntryKind, mode: u32, size: u64, target: &str) -> Arc
 async fn archive(data: &Path, parts: impl Iterator<Item = ArchivePart> + Send) -> io::Result<ArtifactRow> {
     let (sender, receiver) = mpsc::channel(4);
     let scratch = Scratch::open(data).unwrap();
-    let writer = tokio::task::spawn_blocking(move || ArchiveWriter::write(&scratch, receiver));
+    let writer = tokio::task::spawn_blocking(move || ArchiveWriter::write(&scratch, receiver, u64::MAX));
     for part in parts {
         if sender.send(part).await.is_err() {
             break;
@@ -100,12 +100,35 @@ async fn a_file_over_4_gib_opens_elsewhere() {
     assert_eq!(python(script, &path), format!("{size} ok"));
 }
 
-#[test]
-fn the_empty_archive_is_one() {
+#[tokio::test]
+async fn an_archive_takes_no_more_than_its_bytes() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("empty.zip");
-    std::fs::write(&path, EMPTY_ZIP).unwrap();
-    assert_eq!(python("import sys,zipfile\nprint(zipfile.ZipFile(sys.argv[1]).namelist())", &path), "[]");
+    let mut state = 1u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    let noise: Vec<u8> = (0..1_000_000).map(|_| random()).collect();
+    for (most_bytes, fits) in [(2_000_000, true), (100_000, false)] {
+        let (sender, receiver) = mpsc::channel(8);
+        let parts = [
+            entry("noise", EntryKind::File, 0o644, 1_000_000, ""),
+            ArchivePart::Bytes(noise.clone().into()),
+            ArchivePart::End,
+        ];
+        for part in parts {
+            sender.send(part).await.unwrap();
+        }
+        let scratch = Scratch::open(folder.path()).unwrap();
+        let written =
+            tokio::task::spawn_blocking(move || ArchiveWriter::write(&scratch, receiver, most_bytes))
+                .await
+                .unwrap();
+        assert_eq!(written.is_ok(), fits);
+        assert!(fits || written.is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge));
+    }
 }
 
 #[test]

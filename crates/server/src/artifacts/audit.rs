@@ -11,12 +11,13 @@ use futures_util::StreamExt;
 use sandyard_protocol::EntryKind;
 use tokio::sync::{mpsc, oneshot};
 
-use super::ArtifactError;
-use super::archive::ArchivePart;
+use super::archive::{ArchivePart, ArchiveWriter};
 use super::names::EntryNames;
+use super::{ArtifactError, QUEUED_PARTS};
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, ExportFacts};
+use crate::blobs::{Scratch, ScratchFile};
 use crate::job::audit_head;
-use crate::job::{Change, JobFence};
+use crate::job::{ArtifactRow, Change, JobFence, JobRow};
 use crate::store::Store;
 use crate::store::{AuditOf, audit_lines};
 
@@ -72,6 +73,34 @@ impl AuditLines {
         let (kind, modified_ms) = (EntryKind::File, self.at_ms);
         ArchivePart::Entry { name, kind, mode: 0o644, size: 0, modified_ms, target: String::new() }
     }
+}
+
+/// Writes a zip whose only entry is the audit of a job that never ran, and so has no files.
+pub(crate) async fn pack_audit(
+    store: &Arc<dyn Store>,
+    scratch: &Scratch,
+    row: &JobRow,
+) -> Result<(ArtifactRow, ScratchFile), ArtifactError> {
+    let failed = |error: crate::store::StoreError| ArtifactError::Write(io::Error::other(error));
+    let (parts, receiver) = mpsc::channel(QUEUED_PARTS);
+    let scratch = scratch.clone();
+    let writer = tokio::task::spawn_blocking(move || ArchiveWriter::write(&scratch, receiver, u64::MAX));
+    let (kind, modified_ms) = (EntryKind::File, row.finished_ms.unwrap_or_default());
+    let name = AUDIT_NAME.to_owned();
+    let entry = ArchivePart::Entry { name, kind, mode: 0o644, size: 0, modified_ms, target: String::new() };
+    send(&parts, entry).await?;
+    // A job of an early release has no audit; its file is empty.
+    if let Some(head) = audit_head(row) {
+        let mut lines = Box::pin(audit_lines(Arc::clone(store), AuditOf::Job(row.number), 1, head.records));
+        while let Some(bytes) = lines.next().await {
+            send(&parts, ArchivePart::Bytes(bytes.map_err(failed)?)).await?;
+        }
+        send(&parts, ArchivePart::Bytes(Bytes::from(format!("{}\n", head.line())))).await?;
+    }
+    send(&parts, ArchivePart::End).await?;
+    drop(parts);
+    let written = writer.await.map_err(|error| ArtifactError::Write(io::Error::other(error)))?;
+    written.map_err(ArtifactError::Write)
 }
 
 async fn send(parts: &mpsc::Sender<ArchivePart>, part: ArchivePart) -> Result<(), ArtifactError> {

@@ -11,6 +11,8 @@ pub struct ExportConfig {
     pub name_bytes: u64,
     /// Uncompressed bytes; at most the size of the job's disk.
     pub bytes: u64,
+    /// Bytes of the archive itself.
+    pub archive_bytes: u64,
     /// Time for the whole export.
     pub timeout: Duration,
 }
@@ -28,6 +30,7 @@ impl Default for ExportConfig {
             entries: 1_000_000,
             name_bytes: 128 * 1024 * 1024,
             bytes: 300 * 1024 * 1024 * 1024,
+            archive_bytes: u64::MAX,
             timeout: Duration::from_secs(3600),
         }
     }

@@ -22,13 +22,15 @@ use self::names::EntryNames;
 use crate::blobs::{BlobError, Scratch, ScratchFile};
 use crate::job::ArtifactRow;
 
-pub(crate) use archive::{EMPTY_ZIP, empty_sha256};
-pub(crate) use audit::AuditLines;
+pub(crate) use audit::{AuditLines, pack_audit};
 pub(crate) use journal::JournalLines;
 pub use limits::ExportConfig;
 
 /// Parts between guest and disk: at most 1 MiB of data in memory.
 const QUEUED_PARTS: usize = 16;
+
+/// Name of the list of files in an archive of an empty folder, which has no other entry.
+const EMPTY_LIST_NAME: &str = "files.jsonl";
 
 /// Skipped entries that are reported by name.
 const MAX_SKIPPED: usize = 100;
@@ -103,7 +105,8 @@ async fn carry(
 ) -> Result<PackedExport, ArtifactError> {
     let (parts, receiver) = mpsc::channel(QUEUED_PARTS);
     let scratch = scratch.clone();
-    let writer = tokio::task::spawn_blocking(move || ArchiveWriter::write(&scratch, receiver));
+    let most_bytes = bounds.archive_bytes;
+    let writer = tokio::task::spawn_blocking(move || ArchiveWriter::write(&scratch, receiver, most_bytes));
     let carried = send_parts(&mut export, &parts, bounds, additions).await;
     drop(parts);
     // Without an end part, the writer throws the archive away.
@@ -115,6 +118,9 @@ async fn carry(
             Ok(PackedExport { artifact, skipped, file })
         }
         // A writer that failed closes the channel, and then the carrier fails too: the writer's error is the cause.
+        (Ok(_) | Err(ArtifactError::Write(_)), Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
+            Err(ArtifactError::TooLarge("archive"))
+        }
         (Ok(_) | Err(ArtifactError::Write(_)), Err(error)) => Err(ArtifactError::Write(error)),
         (Err(error), _) => Err(error),
     }
@@ -130,6 +136,7 @@ async fn send_parts(
     let (mut entries, mut bytes, mut name_bytes) = (0u64, 0u64, 0u64);
     let mut names = EntryNames::default();
     let mut skipped = Vec::new();
+    let adds_nothing = additions.files.is_empty() && additions.journal.is_none() && additions.audit.is_none();
     while let Some(entry) = export.next_entry().await? {
         entries += 1;
         bytes = bytes.saturating_add(entry.size);
@@ -171,6 +178,12 @@ async fn send_parts(
     // Last: the audit lists all other entries, and `verify_zip` looks for it at the end.
     if let Some(audit) = additions.audit {
         audit.send(&mut names, parts).await?;
+    }
+    if entries == 0 && adds_nothing {
+        // Programs take a zip without any entry for a broken one.
+        let (answer, _) = tokio::sync::oneshot::channel();
+        let list = ArchivePart::List { name: EMPTY_LIST_NAME.to_owned(), modified_ms: 0, answer };
+        parts.send(list).await.map_err(closed)?;
     }
     parts.send(ArchivePart::End).await.map_err(closed)?;
     Ok(skipped)

@@ -31,6 +31,8 @@ pub struct AuditVerdict {
     pub faults: Vec<AuditFault>,
     /// Facts of the last export, by which `verify_zip` checks the files.
     pub(super) export: Option<ExportFacts>,
+    /// True if the job ended and never ran: there was nothing to export.
+    pub(super) never_ran: bool,
 }
 
 /// The audit can't be verified at all.
@@ -134,7 +136,14 @@ pub fn verify_lines(text: &str, expected: Option<PublicKey>) -> Result<AuditVerd
     }
     let mut faults = walk.faults;
     faults.truncate(MAX_FAULTS);
-    Ok(AuditVerdict { job: head.job.clone(), records: lines.len() as u64, head, faults, export: walk.export })
+    Ok(AuditVerdict {
+        job: head.job.clone(),
+        records: lines.len() as u64,
+        head,
+        faults,
+        export: walk.export,
+        never_ran: walk.ended && !walk.ran,
+    })
 }
 
 fn read_head(line: &str) -> Option<AuditHead> {
@@ -161,12 +170,23 @@ struct ChainWalk {
     missing: Vec<u64>,
     faults: Vec<AuditFault>,
     export: Option<ExportFacts>,
+    /// True if a record says that the job ran, or that it ended.
+    ran: bool,
+    ended: bool,
 }
 
 impl ChainWalk {
     fn new(job: &str) -> Self {
         let last_hash = Sha256Digest::root(job);
-        Self { last: 0, last_hash, missing: Vec::new(), faults: Vec::new(), export: None }
+        Self {
+            last: 0,
+            last_hash,
+            missing: Vec::new(),
+            faults: Vec::new(),
+            export: None,
+            ran: false,
+            ended: false,
+        }
     }
 
     fn fault(&mut self, fault: AuditFault) {
@@ -202,6 +222,13 @@ impl ChainWalk {
         }
         if value["kind"] == "export" {
             self.export = value.get("facts").and_then(|facts| ExportFacts::deserialize(facts).ok());
+        }
+        if value["kind"] == "state" {
+            match value["facts"]["state"].as_str() {
+                Some("queued" | "starting") => {}
+                Some("failed" | "cancelled") => self.ended = true,
+                _ => self.ran = true,
+            }
         }
         (self.last, self.last_hash) = (read.number, read.stated);
     }

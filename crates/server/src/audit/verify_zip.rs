@@ -81,6 +81,8 @@ pub fn verify_zip(file: impl Read + Seek, expected: Option<PublicKey>) -> Result
     match list(&mut archive, audit.export.as_ref()) {
         Some(Ok((name, listed))) => compare(&mut archive, last, &name, listed, &mut found)?,
         Some(Err(name)) => found.fault(ZipFault::List(name)),
+        // A job that never ran has no files, and so no record of an export.
+        None if audit.never_ran && last == 0 => {}
         None => found.fault(ZipFault::NoExport),
     }
     Ok(ZipVerdict { audit, files: found.files, faults: found.end() })
