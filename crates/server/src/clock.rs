@@ -9,7 +9,23 @@ pub(crate) struct Clock {
     stands_at: Option<Duration>,
 }
 
+/// All clocks at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClockReading {
+    pub(crate) wall_ms: i64,
+    /// Time since boot, suspend included.
+    pub(crate) boot_ms: i64,
+    /// The kernel's id of this boot; empty if it can't be read.
+    pub(crate) boot_id: String,
+}
+
 impl Clock {
+    /// Reads all clocks.
+    pub(crate) fn reading(&self) -> ClockReading {
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        ClockReading { wall_ms: self.unix_ms(), boot_ms: self.boot_ms(), boot_id: boot_id.trim().to_owned() }
+    }
+
     /// A clock whose wall time stands still.
     #[cfg(test)]
     pub(crate) fn standing_at(since_epoch: Duration) -> Self {

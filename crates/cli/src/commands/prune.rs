@@ -1,6 +1,7 @@
 //! `sandyard prune`: remove ended jobs, all or the old ones.
 
 use clap::Args;
+use futures_util::{StreamExt, stream};
 use sandyard_api::JobView;
 
 use crate::client::JobQuery;
@@ -10,6 +11,9 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::ui::counted;
+
+/// Removals under way at once. The server writes waiting ones in one commit; more would take the places of other clients.
+const REMOVALS_AT_ONCE: usize = 32;
 
 /// Remove ended jobs with their workspaces, logs and results
 #[derive(Debug, Args)]
@@ -40,15 +44,20 @@ impl PruneCommand {
         if !self.dry_run && !self.yes {
             confirm(context, chosen.len())?;
         }
-        for job in chosen {
-            if !self.dry_run {
+        let (client, dry_run) = (&client, self.dry_run);
+        let removals = stream::iter(chosen).map(|job| async move {
+            if !dry_run {
                 // Retention may have been faster.
                 client
                     .delete(job.job_id.as_str())
                     .await
                     .or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })?;
             }
-            context.ui.line(job.job_id.as_str())?;
+            Ok::<_, CommandError>(job)
+        });
+        let mut removals = removals.buffered(REMOVALS_AT_ONCE);
+        while let Some(removed) = removals.next().await {
+            context.ui.line(removed?.job_id.as_str())?;
         }
         Ok(CommandExit::Success)
     }

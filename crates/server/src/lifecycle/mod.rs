@@ -22,13 +22,14 @@ mod question_timeout;
 mod queueing;
 mod restarting;
 mod retention;
+mod retention_clock;
 mod session;
 mod starting;
 mod task_gateways;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sandyard_protocol::ErrorChain;
 use tokio::sync::mpsc;
@@ -38,6 +39,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::leases::{LeaseRenewal, RenewedLeases};
 use self::owner::{ClaimOrigin, JobOwner};
+use self::retention::SweepRest;
+use self::retention_clock::RetentionClock;
 use crate::drivers::Outlook;
 use crate::job::{Floor, JobId, JobRow};
 use crate::yard;
@@ -45,6 +48,9 @@ use crate::yard::Permit;
 use crate::yard::YardContext;
 
 pub(crate) use adopting::{MAX_ADOPTIONS_AT_ONCE, remove_strays};
+
+/// Pause between two sweeps while more old jobs are due than one sweep marks.
+const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// A job that was claimed as it was stored, with its room.
 pub(crate) type ClaimedJob = (Box<JobRow>, Permit);
@@ -56,6 +62,7 @@ pub(crate) struct Reconciler {
     tasks: JoinSet<(JobId, u64)>,
     owned: HashMap<JobId, OwnedJob>,
     leases: LeaseRenewal,
+    retention_clock: RetentionClock,
     drivers_tried: bool,
 }
 
@@ -74,7 +81,8 @@ impl Reconciler {
     ) -> std::io::Result<Self> {
         let leases = LeaseRenewal::start(&context)?;
         let (tasks, owned) = (JoinSet::new(), HashMap::new());
-        Ok(Self { context, claimed, tasks, owned, leases, drivers_tried: false })
+        let retention_clock = RetentionClock::open(&context.config.data, context.clock.reading());
+        Ok(Self { context, claimed, tasks, owned, leases, retention_clock, drivers_tried: false })
     }
 
     /// Works until `stop` is cancelled, then lets go of every job. Dropping the future instead is a crash.
@@ -99,7 +107,9 @@ impl Reconciler {
                 }
                 () = wake.orphaned.notified() => self.take_orphans().await,
                 _ = cleaning.tick() => {
-                    retention::sweep(&wake).await;
+                    if retention::sweep(&wake, &mut self.retention_clock).await == SweepRest::More {
+                        cleaning.reset_after(SWEEP_PAUSE);
+                    }
                     self.take_orphans().await;
                     self.remove_sandboxes().await;
                 }
