@@ -19,7 +19,7 @@ def metric(yard, name):
 
 def adopt(sandboxes):
     """Returns the seconds until all are adopted, and the slowest answer of /healthz in milliseconds."""
-    flags = ("--concurrency", str(sandboxes), "--memory-mib", str(sandboxes * 32 + 2048))
+    flags = ("--concurrency", str(sandboxes), "--memory-mib", str(sandboxes * 32 + 2048), "--disk-mib", str(sandboxes * 80))
     yard = Yard(*flags)
     try:
         limits = {"memory_mib": 32, "disk_mib": 64, "timeout_s": 3600}

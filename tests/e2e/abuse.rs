@@ -83,7 +83,7 @@ async fn r6_an_inode_filler_meets_its_own_wall() {
 
 #[tokio::test]
 async fn r9_two_gigabytes_of_output_keep_head_and_tail_in_flat_memory() {
-    let yard = Yard::start_with(&["--output-cap-mib", "64"]).await;
+    let yard = Yard::start_with(&["--output-cap-mib", "64", "--output-mib-s", "512"]).await;
     flood(&yard, LARGE).await;
 }
 

@@ -1,57 +1,14 @@
 //! Disks that fill up or fail under the server.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::small_disk::{SmallDisk, run};
 use crate::yard::{PATIENCE, Yard};
-
-/// A small ext4 file system of its own.
-struct SmallDisk {
-    folder: TempDir,
-}
-
-impl SmallDisk {
-    fn new(mib: u64) -> Self {
-        let folder = TempDir::with_prefix("disk-").unwrap();
-        let image = folder.path().join("image");
-        std::fs::File::create(&image).unwrap().set_len(mib << 20).unwrap();
-        std::fs::create_dir(folder.path().join("mount")).unwrap();
-        run(Command::new("mkfs.ext4").args(["-q", "-m", "0"]).arg(&image));
-        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(folder.path().join("mount")));
-        Self { folder }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("mount")
-    }
-
-    /// Takes every byte there is; the file gives them back when it is removed.
-    fn fill(&self) -> PathBuf {
-        let path = self.path().join("filler");
-        let mut file = std::fs::File::create(&path).unwrap();
-        for size in [1 << 20, 4096, 1] {
-            while file.write_all(&vec![0; size]).is_ok() {}
-            let _ = file.sync_all();
-        }
-        path
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        run(Command::new("umount").arg("--lazy").arg(self.path()));
-    }
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
 
 fn integrity(data: &Path) -> String {
     let check = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('PRAGMA integrity_check').fetchone()[0])";

@@ -49,8 +49,12 @@ failure_codes! {
     AgentFailed = "agent_failed",
     /// A client cancelled the job.
     Cancelled = "cancelled",
+    /// The yard's disk ran low, and the job used most of it.
+    DiskExhausted = "disk_exhausted",
     /// The sandbox's disk is full.
     DiskFull = "disk_full",
+    /// The sandbox's disk became read-only, because the host lost writes to it.
+    DiskLost = "disk_lost",
     /// The workspace could not be saved.
     ExportFailed = "export_failed",
     /// The guest could not write a file of the request.

@@ -28,7 +28,7 @@ pub use inbound_links::{DeliverLinkError, InboundLinks};
 pub use isolation::{Isolation, IsolationLevel, NetworkIsolation};
 pub use link_stream::{BoxedDuplex, LinkStream};
 pub use process_bounds::ProcessBounds;
-pub use sandbox::{BadSandboxId, FoundSandbox, Limits, Liveness, SandboxId, SandboxSpec, Usage};
+pub use sandbox::{BadSandboxId, DiskState, FoundSandbox, Limits, Liveness, SandboxId, SandboxSpec, Usage};
 
 use std::time::Duration;
 
@@ -47,6 +47,12 @@ pub trait Driver: Send + Sync + 'static {
     /// is in memory too, or where a virtual machine needs memory of its own.
     fn memory_mib(&self, limits: &Limits) -> u64 {
         limits.memory_mib
+    }
+
+    /// Returns the most space that a sandbox with these limits can take on the file system of its workspace, in MiB. Less than
+    /// the job's limit where the disk is elsewhere.
+    fn disk_mib(&self, limits: &Limits) -> u64 {
+        limits.disk_mib
     }
 
     /// Returns how long a machine may take to boot on a busy host, beyond the time that every machine gets to dial.
@@ -109,6 +115,12 @@ pub trait Driver: Send + Sync + 'static {
     /// Reports whether a sandbox lives; `None` if it has no marker. Costs the same however many sandboxes there are: a server
     /// that takes over a thousand jobs asks once for each.
     async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError>;
+
+    /// Reports whether the sandbox can still write to its disk. Costs the same however many sandboxes there are.
+    async fn disk_state(&self, id: &SandboxId) -> DiskState {
+        let _ = id;
+        DiskState::Unknown
+    }
 
     /// Returns the resources that the machine used so far. Works until `stop`.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError>;

@@ -78,7 +78,9 @@ impl ServerConfig {
                 concurrency: 64,
                 memory_mib,
                 reserve_mib: AdmissionConfig::RESERVE_MIB.min(memory_mib / 4),
-                disk_headroom_mib: 512,
+                disk_mib: None,
+                disk_reserve_mib: 512,
+                disk_look: Duration::from_secs(2),
                 queue: 10_000,
                 patience: Duration::from_secs(60),
             },
@@ -100,7 +102,8 @@ impl ServerConfig {
     }
 }
 
-/// Concurrent load. Memory is counted by limits rather than by use, so that the kernel's OOM killer never chooses the server.
+/// Concurrent load. Memory and disks are counted by limits rather than by use: the kernel's OOM killer never chooses the server,
+/// and no sandbox finds the host's disk full.
 #[derive(Debug, Clone)]
 pub struct AdmissionConfig {
     /// Largest number of sandboxes at once.
@@ -109,8 +112,14 @@ pub struct AdmissionConfig {
     pub memory_mib: u64,
     /// Memory left to the host and the server.
     pub reserve_mib: u64,
-    /// Free disk below which nothing is accepted or started.
-    pub disk_headroom_mib: u64,
+    /// Disk space for all sandboxes together; `None` for what the data directory's file system has free. A number beyond that
+    /// promises more than there is: then the job that uses most is ended when the disk runs low.
+    pub disk_mib: Option<u64>,
+    /// Disk space that is never promised. Below it nothing is accepted or started, below half of it the job that uses most is
+    /// ended.
+    pub disk_reserve_mib: u64,
+    /// Time between two looks at the disk.
+    pub disk_look: Duration,
     /// Jobs that may wait. Further ones are rejected with status 429.
     pub queue: usize,
     /// Time for which smaller jobs may overtake the oldest one that does not fit.
@@ -175,10 +184,13 @@ pub struct EgressConfig {
 pub struct OutputConfig {
     /// Bytes of each stream. Beyond it only head and tail are kept, half of this size each.
     pub stream_bytes: u64,
+    /// Bytes in a second that a job may print after a burst; its pipe is full then. All jobs together may print four times as
+    /// much.
+    pub bytes_per_s: u64,
 }
 
 impl Default for OutputConfig {
     fn default() -> Self {
-        Self { stream_bytes: 1024 * 1024 * 1024 }
+        Self { stream_bytes: 1024 * 1024 * 1024, bytes_per_s: 16 * 1024 * 1024 }
     }
 }

@@ -120,7 +120,13 @@ impl TestYard {
     ) -> Result<Self, TestError> {
         let folders = Folders { data: tempfile::tempdir()?, _machines: tempfile::tempdir()? };
         let mut config = ServerConfig::new(folders.data.path().join("yard"), 16 * 1024);
-        config.admission = AdmissionConfig { disk_headroom_mib: 1, reserve_mib: 0, ..config.admission };
+        // Machines of the fake driver have no disk, so they take none of the host's.
+        config.admission = AdmissionConfig {
+            disk_reserve_mib: 1,
+            disk_mib: Some(1 << 30),
+            reserve_mib: 0,
+            ..config.admission
+        };
         config.end_grace = Duration::from_millis(300);
         config.link_timeout = Duration::from_secs(5);
         change(&mut config);

@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use sandyard_server::app::{
-    JobState, JobStatus, JobWait, NewJob, RequestedLimits, RoomShortage, SandboxState, WithOutput,
+    ErrorCode, JobState, JobStatus, JobWait, NewJob, RequestedLimits, RoomShortage, SandboxState, WithOutput,
 };
+use sandyard_server::auth::Caller;
 use sandyard_server::config::ServerConfig;
 use sandyard_server::job::JobId;
 use sandyard_testkit::{TestYard, session, shell};
@@ -73,6 +74,30 @@ async fn small_jobs_never_starve_a_large_one() {
     yard.wait(&large, "running", |status| status.state == JobState::Running).await.unwrap();
     let small = yard.ended(&small).await.unwrap();
     assert_eq!((small.state, small.waiting_for), (JobState::Succeeded, None));
+}
+
+fn with_disk(job: NewJob, disk_mib: u64) -> NewJob {
+    NewJob { limits: RequestedLimits { disk_mib: Some(disk_mib), memory_mib: Some(64), ..job.limits }, ..job }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f3_a_job_waits_for_disk_space_and_one_that_could_never_have_it_is_refused() {
+    let yard = small_yard(|config| config.admission.disk_mib = Some(1000)).await;
+    let refused =
+        yard.yard.schedule(&Caller::operator(), with_disk(session(), 1000), None).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::LimitOutOfRange);
+    assert!(refused.hint.is_some_and(|hint| hint.contains("ask for less")));
+    let holder = running(&yard, with_disk(session(), 700)).await;
+    let next = yard.schedule(with_disk(shell("echo next"), 600)).await.unwrap();
+    let lacking = RoomShortage::DiskSpace { needed_mib: 616, free_mib: 284, most_mib: 1000, kept: 0 };
+    waiting(&yard, &next, |wait| *wait == JobWait::Room(lacking)).await;
+    assert_eq!(yard.run(with_disk(shell("echo small"), 100)).await.unwrap().state, JobState::Succeeded);
+    // A job that names no size gets one that fits.
+    let unsized_job = yard.schedule(with_memory(session(), 64)).await.unwrap();
+    waiting(&yard, &unsized_job, |wait| matches!(wait, JobWait::Room(RoomShortage::DiskSpace { .. }))).await;
+    yard.yard.cancel(&yard.job(&holder).await.unwrap()).await.unwrap();
+    assert_eq!(yard.ended(&next).await.unwrap().state, JobState::Succeeded);
+    yard.wait(&unsized_job, "running", |status| status.state == JobState::Running).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -114,7 +114,12 @@ impl OldYard {
 
     async fn open(&self) -> Yard {
         let mut config = ServerConfig::new(self.data(), 16 * 1024);
-        config.admission = AdmissionConfig { disk_headroom_mib: 1, reserve_mib: 0, ..config.admission };
+        config.admission = AdmissionConfig {
+            disk_reserve_mib: 1,
+            disk_mib: Some(1 << 30),
+            reserve_mib: 0,
+            ..config.admission
+        };
         Yard::start(config, vec![Arc::clone(&self.driver)], Arc::new(ReadyImages)).await.unwrap()
     }
 

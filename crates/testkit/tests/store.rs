@@ -193,3 +193,21 @@ async fn l11_a_locked_database_refuses_for_a_while_and_running_jobs_go_on() {
     assert_eq!(status.stdout_tail, "1\n2\n3\n4\n5\n6\n7\n8\n");
     assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 2, "a refusal leaves no folder");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f3_a_cancel_that_can_not_be_recorded_ends_the_machine_first() {
+    let yard = TestYard::new().await.unwrap();
+    let id = yard.schedule(shell("sleep 1000")).await.unwrap();
+    yard.wait(&id, "running", |status| status.state == JobState::Running).await.unwrap();
+    let job = yard.job(&id).await.unwrap();
+    let mut holder = hold(&yard.data().join("yard.db")).unwrap();
+    let refused = yard.yard.cancel(&job).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::StoreUnavailable);
+    assert!(refused.message.contains("is ended"), "{refused}");
+    yard.wait_world("the machine is dead", |world| world.alive().is_empty()).await.unwrap();
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    // What could not be written then is written as soon as that works, without another request.
+    let status = yard.ended(&id).await.unwrap();
+    assert_eq!((status.state, status.reason.as_deref()), (JobState::Cancelled, Some("cancelled by request")));
+}

@@ -71,6 +71,13 @@ pub(crate) struct UpCommand {
     /// Memory of all running jobs together [default: the machine's] [env: SANDYARD_MEMORY_MIB]
     #[arg(long, value_name = "MIB")]
     memory_mib: Option<String>,
+    /// Disk space of all running jobs together [default: what the disk of the data directory has free] [env: SANDYARD_DISK_MIB]
+    #[arg(long, value_name = "MIB")]
+    disk_mib: Option<String>,
+    /// Disk space that is never promised to jobs; below half of it the job that uses most is ended [default: 512] [env:
+    /// SANDYARD_DISK_RESERVE_MIB]
+    #[arg(long, value_name = "MIB")]
+    disk_reserve_mib: Option<String>,
     /// Largest number of queued jobs; more are rejected [default: 10000] [env: SANDYARD_QUEUE]
     #[arg(long, value_name = "N")]
     queue: Option<String>,
@@ -83,6 +90,9 @@ pub(crate) struct UpCommand {
     /// Stored size of each output stream of a job [default: 1024] [env: SANDYARD_OUTPUT_CAP_MIB]
     #[arg(long, value_name = "MIB")]
     output_cap_mib: Option<String>,
+    /// Output of a job that is stored in a second, after a burst of four seconds' worth [default: 16] [env: SANDYARD_OUTPUT_MIB_S]
+    #[arg(long, value_name = "MIB")]
+    output_mib_s: Option<String>,
     /// How long ended jobs are stored [default: 14] [env: SANDYARD_RETENTION_DAYS]
     #[arg(long, value_name = "DAYS")]
     retention_days: Option<String>,
@@ -133,10 +143,13 @@ impl UpCommand {
             ("models", &self.models),
             ("concurrency", &self.concurrency),
             ("memory_mib", &self.memory_mib),
+            ("disk_mib", &self.disk_mib),
+            ("disk_reserve_mib", &self.disk_reserve_mib),
             ("queue", &self.queue),
             ("keep_s", &self.keep_s),
             ("lease_s", &self.lease_s),
             ("output_cap_mib", &self.output_cap_mib),
+            ("output_mib_s", &self.output_mib_s),
             ("retention_days", &self.retention_days),
             ("retention_gib", &self.retention_gib),
             ("log", &self.log),

@@ -60,6 +60,10 @@ pub(crate) struct Settings {
     pub(crate) concurrency: usize,
     /// Memory for all jobs together; `None` uses the memory of the machine.
     pub(crate) memory_mib: Option<u64>,
+    /// Disk space for all sandboxes together; `None` uses what is free.
+    pub(crate) disk_mib: Option<u64>,
+    /// Disk space that is never promised to sandboxes.
+    pub(crate) disk_reserve_mib: u64,
     /// Largest number of queued jobs.
     pub(crate) queue: usize,
     /// Seconds for which a sandbox with `keep` stays after the end of its job.
@@ -68,6 +72,8 @@ pub(crate) struct Settings {
     pub(crate) lease_s: u64,
     /// Stored size of each output stream of a job, in MiB.
     pub(crate) output_cap_mib: u64,
+    /// Output of a job that is stored in a second after a burst, in MiB.
+    pub(crate) output_mib_s: u64,
     /// Days for which ended jobs are stored.
     pub(crate) retention_days: u64,
     /// Stored size of all ended jobs together, in GiB.
@@ -113,10 +119,13 @@ impl Settings {
             record: text(layers, "record").map(PathBuf::from),
             concurrency: parse(layers, "concurrency", "a number of sandboxes")?,
             memory_mib: optional(layers, "memory_mib", "a number of MiB")?,
+            disk_mib: optional(layers, "disk_mib", "a number of MiB")?,
+            disk_reserve_mib: parse(layers, "disk_reserve_mib", "a number of MiB")?,
             queue: parse(layers, "queue", "a number of jobs")?,
             keep_s: parse(layers, "keep_s", "a number of seconds")?,
             lease_s: at_least_one(layers, "lease_s")?,
             output_cap_mib: at_least_one(layers, "output_cap_mib")?,
+            output_mib_s: at_least_one(layers, "output_mib_s")?,
             retention_days: parse(layers, "retention_days", "a number of days")?,
             retention_gib: parse(layers, "retention_gib", "a number of GiB")?,
             egress_private: private_places(layers)?,

@@ -25,12 +25,15 @@ pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> Ser
     config.greatest_limits.machine.pids = config.greatest_limits.machine.pids.min(processes);
     config.admission.concurrency = settings.concurrency;
     config.admission.queue = settings.queue;
+    config.admission.disk_mib = settings.disk_mib;
+    config.admission.disk_reserve_mib = settings.disk_reserve_mib;
     config.keep = Duration::from_secs(settings.keep_s);
     config.floors = vec![settings.isolation.clone()];
     config.floors.extend(settings.driver.clone().map(Floor::Driver));
     config.lease.ttl = Duration::from_secs(settings.lease_s);
     config.lease.heartbeat = config.lease.ttl / HEARTBEATS_PER_LEASE;
     config.output.stream_bytes = settings.output_cap_mib.saturating_mul(MIB);
+    config.output.bytes_per_s = settings.output_mib_s.saturating_mul(MIB);
     config.egress.private = settings.egress_private.clone().into();
     config.egress.trust =
         std::fs::read_to_string(&settings.trust_file).ok().filter(|pem| pem.len() <= MAX_TRUST_BYTES);

@@ -119,6 +119,18 @@ impl Liveness {
     }
 }
 
+/// State of the disk that holds a sandbox's workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskState {
+    /// The sandbox can write.
+    Writable,
+    /// The file system has stopped to write for good, as ext4 does when its host loses writes. A new sandbox on the same
+    /// workspace repairs it.
+    ReadOnly,
+    /// The host can't see it: the disk is mounted by a kernel of its own, or is in memory.
+    Unknown,
+}
+
 /// A sandbox that has a marker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundSandbox {

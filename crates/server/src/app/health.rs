@@ -14,6 +14,12 @@ impl Yard {
         if !self.context.admission.has_disk() {
             return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk is full"));
         }
+        // A read-only or failing disk has its space all the same.
+        if let Err(reason) = self.context.disk_probe.check().await {
+            let message = format!("the yard's disk can't be written: {reason}");
+            return Err(AppError::new(ErrorCode::DiskUnavailable, message)
+                .hint("look for a read-only file system or a failing disk below the data directory"));
+        }
         // Any read will do: it fails if the store is broken.
         self.context.store.queued(0, 1).await?;
         Ok(())

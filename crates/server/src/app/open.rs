@@ -1,6 +1,7 @@
 //! Opening and closing a yard.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
@@ -23,12 +24,13 @@ use crate::gateways::model::Models;
 use crate::job::{self, RandomError};
 use crate::key_file::KeyFileError;
 use crate::lifecycle::{ClaimedJob, MAX_ADOPTIONS_AT_ONCE, Reconciler, remove_strays};
+use crate::output::SharedOutputPace;
 use crate::store::{self, AuditSigner, OpenStoreError, StoreConfig, StoreError, YardLock};
 use crate::yard::Admission;
 use crate::yard::AuditRecorder;
 use crate::yard::Metrics;
 use crate::yard::StatusCache;
-use crate::yard::{Machines, WaitingLine, YardContext};
+use crate::yard::{DiskProbe, Machines, Verdicts, WaitingLine, YardContext};
 
 /// Jobs that were claimed as they were stored and wait for the loop. A scheduler waits when there are more.
 const CLAIM_QUEUE_JOBS: usize = 256;
@@ -118,6 +120,9 @@ impl Yard {
         let context = Arc::new(YardContext {
             admission: Admission::new(config.admission.clone(), &data, Arc::clone(&wake)),
             line: WaitingLine::new(config.admission.patience),
+            disk_probe: DiskProbe::new(&data),
+            verdicts: Verdicts::default(),
+            output_pace: SharedOutputPace::new(config.output.bytes_per_s, Instant::now()),
             adoptions: Arc::new(Semaphore::new(MAX_ADOPTIONS_AT_ONCE)),
             models: Models::new(&config.models)?,
             config,

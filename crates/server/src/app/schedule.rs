@@ -41,6 +41,10 @@ impl Yard {
         if self.is_stopping() {
             return Err(AppError::new(ErrorCode::Stopping, "the server is stopping").retry_after(5));
         }
+        // Before the limits, which depend on it.
+        if !self.context.admission.has_disk() {
+            return Err(disk_full());
+        }
         let limits = self.limits(&job.limits)?;
         if job.kind == JobKind::Task {
             self.settle_task(&mut job)?;
@@ -48,11 +52,6 @@ impl Yard {
         check_egress(&job)?;
         self.check_isolation(&job.isolation)?;
         let choice = self.choose(&job.isolation).await?;
-        if !self.context.admission.has_disk() {
-            return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk is full")
-                .hint("free space, or remove jobs with `sandyard prune`")
-                .retry_after(30));
-        }
         // All checks are done. From here on something is written.
         let id = job::random_id().map_err(|error| AppError::internal(&error))?;
         let entry = schedule_entry(caller, &job);
@@ -181,6 +180,31 @@ impl Yard {
             .hint("use any, container, gvisor or vm, or one of the drivers that GET /drivers names"))
     }
 
+    /// Returns the size of a job's disk, or refuses one that this host could not have at all.
+    fn disk_mib(&self, asked: Option<u64>) -> Result<u64, AppError> {
+        let config = &self.context.config;
+        let largest = self.context.admission.largest_disk_mib();
+        if largest < LEAST_DISK_MIB {
+            return Err(disk_full());
+        }
+        // A default that does not fit becomes smaller than all there is: what is free changes by itself.
+        let default = config.default_limits.machine.disk_mib;
+        let default = if default > largest { (largest / 4 * 3).max(LEAST_DISK_MIB) } else { default };
+        let disk_mib = within(
+            "disk_mib",
+            asked.unwrap_or(default),
+            LEAST_DISK_MIB,
+            config.greatest_limits.machine.disk_mib,
+        )?;
+        if disk_mib > largest {
+            let message =
+                format!("limits.disk_mib is {disk_mib}, and this host has {largest} MiB for all sandboxes");
+            let hint = "ask for less, free space on the disk of the data directory, or remove results with `sandyard prune`";
+            return Err(AppError::new(ErrorCode::LimitOutOfRange, message).hint(hint));
+        }
+        Ok(disk_mib)
+    }
+
     fn limits(&self, asked: &RequestedLimits) -> Result<JobLimits, AppError> {
         // Without `..`, so that a new limit can't be forgotten here.
         let RequestedLimits { cpus, memory_mib, disk_mib, pids, io_mib_s, timeout_s, idle_timeout_s } =
@@ -195,12 +219,7 @@ impl Yard {
                 SandboxRoom::SMALLEST.memory_mib,
                 memory,
             )?,
-            disk_mib: within(
-                "disk_mib",
-                disk_mib.unwrap_or(given.machine.disk_mib),
-                16,
-                most.machine.disk_mib,
-            )?,
+            disk_mib: self.disk_mib(disk_mib)?,
             pids: within(
                 "pids",
                 pids.unwrap_or(given.machine.pids.min(most.machine.pids)),
@@ -220,6 +239,15 @@ impl Yard {
             idle.map(|idle| within("idle_timeout_s", idle, 1, most.timeout_s)).transpose()?;
         Ok(JobLimits { machine, timeout_s, idle_timeout_s })
     }
+}
+
+/// The smallest disk: ext4 needs a part of it for itself.
+const LEAST_DISK_MIB: u64 = 16;
+
+fn disk_full() -> AppError {
+    AppError::new(ErrorCode::DiskFull, "the yard's disk is full")
+        .hint("free space, or remove jobs with `sandyard prune`")
+        .retry_after(30)
 }
 
 fn within<T: PartialOrd + Copy + std::fmt::Display>(

@@ -66,7 +66,8 @@ impl WorkspaceFolders {
         .await
     }
 
-    fn path(&self, job: &JobId) -> PathBuf {
+    /// Returns the path of a job's folder, which may be missing.
+    pub(crate) fn path(&self, job: &JobId) -> PathBuf {
         self.jobs.join(job.as_str()).join(WORKSPACE)
     }
 }

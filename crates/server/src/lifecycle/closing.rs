@@ -7,7 +7,7 @@ use sandyard_protocol::ErrorChain;
 use super::linking;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use crate::blobs::BlobScope;
-use crate::job::{Change, JobRow};
+use crate::job::{Change, FailureCode, JobRow};
 use crate::output;
 use crate::store::StoreError;
 
@@ -32,14 +32,16 @@ impl JobOwner {
         self.stop_present_sandbox(&row).await;
         self.context.config.fail_points.reach("stopped").await;
         self.consolidate(&row).await;
-        // A job that ran and has no artifact keeps its disk: it is the only copy of the workspace.
-        if row.artifact.is_some() || !row.begun {
+        // A job that ran and has no artifact keeps its disk: it is the only copy of the workspace. One that was ended because its
+        // disk took too much does not: only its removal frees the space.
+        if row.artifact.is_some() || !row.begun || is_exhausted(&row) {
             self.remove_workspace(&row).await;
             self.remove_blobs(BlobScope::Start(row.id.clone())).await;
         }
         // Committed last. A crash before this line leaves the job open, and the next owner repeats the steps above, which
         // succeed on things that are gone already.
         let row = self.commit(&row, vec![Change::Closed]).await?;
+        self.context.verdicts.forget(&row.id);
         if row.delete_requested { on(row) } else { Ok(NextStep::Done) }
     }
 
@@ -61,6 +63,7 @@ impl JobOwner {
                 let linked = tokio::select! {
                     linked = linking::link(&context, driver.as_ref(), row, &sandbox, RELINK_TIMEOUT) => linked,
                     requested = context.let_go_of(row) => return requested.map(|_| ()),
+                    _ = context.verdicts.wait(&row.id) => return Ok(()),
                     () = &mut deadline => return Ok(()),
                 };
                 match linked {
@@ -78,6 +81,7 @@ impl JobOwner {
                 () = machine.link().closed() => self.linked = None,
                 () = driver.wait_dead(&sandbox) => return Ok(()),
                 requested = context.let_go_of(row) => return requested.map(|_| ()),
+                _ = context.verdicts.wait(&row.id) => return Ok(()),
                 () = &mut deadline => return Ok(()),
             }
         }
@@ -104,6 +108,11 @@ impl JobOwner {
 
     /// Makes one log of each stream's chunks. After a failure the chunks stay, and reads use them.
     async fn consolidate(&self, row: &JobRow) {
+        // The log exists beside the chunks for a moment.
+        let bytes = [&row.stdout, &row.stderr].map(|stream| stream.bytes - stream.dropped).iter().sum();
+        if !self.permit.may_store_result(bytes) {
+            return tracing::warn!(job = %row.id, "the disk has no room to consolidate the log");
+        }
         if let Err(error) = output::consolidate(&self.context.store, &self.context.blobs, row).await {
             tracing::warn!(job = %row.id, error = %ErrorChain(&error), "the log could not be consolidated");
         }
@@ -120,4 +129,9 @@ impl JobOwner {
             tracing::warn!(job = %scope.job(), error = %ErrorChain(&error), "blobs could not be removed");
         }
     }
+}
+
+/// True for a job that was ended because the yard's disk ran low.
+pub(super) fn is_exhausted(row: &JobRow) -> bool {
+    row.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::DiskExhausted)
 }

@@ -4,18 +4,20 @@
 //! not keep the job open for ever: the job ends with an error, and its disk is kept.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::Driver;
 use sandyard_sandbox::machine::Machine;
 
+use super::closing::is_exhausted;
 use super::linking;
+use super::outcome::JobOutcome;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::patch::PatchResult;
 use super::starting::bring_up_rescue;
 use crate::artifacts::{
-    ArtifactError, AuditLines, HostAdditions, HostFile, JournalLines, PackedExport, pack_export,
+    ArtifactError, AuditLines, ExportConfig, HostAdditions, HostFile, JournalLines, PackedExport, pack_export,
 };
 use crate::audit::{AuditActor, AuditEntry, AuditFacts};
 use crate::blobs::{BlobKey, BlobNoun, Durability};
@@ -24,7 +26,14 @@ use crate::job::JobFailure;
 use crate::job::{ArtifactRow, Change, JobRow, Purpose, StoredEvent};
 use crate::job::{JobState, SandboxState};
 use crate::store::StoreError;
+use crate::yard::{JobVerdict, YardContext};
 
+/// Longest wait for room on the yard's disk. Other jobs end meanwhile, and retention removes old results.
+const RESULT_ROOM_TIMEOUT: Duration = Duration::from_secs(300);
+/// Time between two attempts to get that room.
+const RESULT_ROOM_INTERVAL: Duration = Duration::from_secs(1);
+/// Room for the audit, the journal and the last screenshot.
+const RESULT_EXTRA_MIB: u64 = 16;
 /// Exports tried before the job ends without an artifact.
 const MAX_EXPORTS: u32 = 3;
 /// Longest wait for the machine that ran the job to link, or to send its last screenshot.
@@ -48,9 +57,18 @@ impl JobOwner {
         // A deletion does not wait for the export: its result would be thrown away. Cancelling the export loses nothing: a
         // half-written archive is a scratch file, which its drop removes, and a rescue machine is named by the row, so `delete`
         // stops it.
-        let exported = tokio::select! {
-            exported = self.export(&mut row) => exported?,
-            deleted = context.deleted(&before) => return on(deleted?),
+        let mut exhausted = is_exhausted(&row);
+        let exported = if exhausted {
+            Err(failure("the yard's disk ran low".into()))
+        } else {
+            tokio::select! {
+                exported = self.export(&mut row) => exported?,
+                deleted = context.deleted(&before) => return on(deleted?),
+                verdict = exhaustion(&context, &before) => {
+                    exhausted = true;
+                    JobOutcome::of_verdict(verdict).failure.map_or_else(|| Err(failure(String::new())), Err)
+                }
+            }
         };
         self.context.config.fail_points.reach("exported").await;
         // `export` commits a rescue sandbox into `row`, so the row may be newer than the one that was watched.
@@ -75,7 +93,7 @@ impl JobOwner {
             }
             Err(failure) => {
                 // A job that failed keeps its own error, which matters more to its reader; the failed export becomes a note.
-                if row.failure.is_none() {
+                if row.failure.is_none() || exhausted && !is_exhausted(&row) {
                     outcome = JobState::Failed;
                     reason = Some(failure.message.clone());
                     let exit_code = row.exit_code;
@@ -120,12 +138,16 @@ impl JobOwner {
             if row.delete_requested {
                 break;
             }
+            let Some(most_bytes) = self.room_for_result(row).await? else {
+                let detail = "the yard's disk has no room for it";
+                return Ok(Err(failure(detail.to_owned())));
+            };
             self.keep_last_screenshot(row, &machine).await;
             let patch = match &request {
                 Some(request) => self.make_patch(row, request, &machine).await,
                 None => PatchResult::None,
             };
-            match self.store_workspace(row, &machine, patch).await {
+            match self.store_workspace(row, &machine, patch, most_bytes).await {
                 Ok(stored) => return Ok(Ok(stored)),
                 // These failures come from the host or from the size of the workspace, so another machine would fail in the
                 // same way.
@@ -143,6 +165,28 @@ impl JobOwner {
             }
         }
         Ok(Err(failure(last)))
+    }
+
+    /// Waits until the yard's disk has room for the result beside everything that is promised. Returns the most bytes that the
+    /// archive may have; `None` if no room came.
+    async fn room_for_result(&self, row: &mut JobRow) -> Result<Option<u64>, StoreError> {
+        let admission = &self.context.admission;
+        // Deflate makes little of nothing smaller, and names and headers take more than their inodes by a bit.
+        let used_mib = admission.look_at_disk_use_mib(&row.id).unwrap_or(row.limits.machine.disk_mib);
+        let bytes = (used_mib + used_mib / 8 + RESULT_EXTRA_MIB).saturating_mul(1024 * 1024);
+        let deadline = Instant::now() + RESULT_ROOM_TIMEOUT;
+        let mut told = false;
+        while !self.permit.may_store_result(bytes) {
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            if !std::mem::replace(&mut told, true) {
+                let text = "waits for room on the yard's disk to save the workspace".to_owned();
+                *row = self.context.commit(row, vec![Change::Event(StoredEvent::Note { text })]).await?;
+            }
+            tokio::time::sleep(RESULT_ROOM_INTERVAL).await;
+        }
+        Ok(Some(bytes))
     }
 
     /// Stores the last screenshot. A job ends without one rather than late.
@@ -165,6 +209,7 @@ impl JobOwner {
         row: &JobRow,
         machine: &Machine,
         patch: PatchResult,
+        most_bytes: u64,
     ) -> Result<ExportedArtifact, ArtifactError> {
         let export = machine.export("").await?;
         let mut files: Vec<HostFile> = summary(row).into_iter().collect();
@@ -180,6 +225,7 @@ impl JobOwner {
         let journal = row.task.is_some().then_some(JournalLines { store, job, at_ms });
         let additions = HostAdditions { journal, audit, files: &files };
         let bounds = self.context.config.export.on_a_disk(row.limits.machine.disk_mib);
+        let bounds = ExportConfig { archive_bytes: most_bytes.min(bounds.archive_bytes), ..bounds };
         let packed = pack_export(export, &self.context.scratch, &bounds, additions).await?;
         let PackedExport { artifact, mut skipped, file } = packed;
         // The blob is stored before the row names it. A crash in between repeats the export, which replaces the blob.
@@ -224,6 +270,15 @@ impl JobOwner {
     fn hold_link(&mut self, machine: Arc<Machine>) -> Arc<Machine> {
         self.linked = Some(LinkedMachine::new(Arc::clone(&machine)));
         machine
+    }
+}
+
+/// Waits until the server decides that the job has to give its disk back.
+async fn exhaustion(context: &YardContext, row: &JobRow) -> JobVerdict {
+    match context.verdicts.wait(&row.id).await {
+        verdict @ JobVerdict::DiskExhausted { .. } => verdict,
+        // A cancelled job is exported all the same.
+        JobVerdict::Cancelled => std::future::pending().await,
     }
 }
 

@@ -17,7 +17,7 @@ use super::question_timeout::{QuestionTimeout, waited};
 use super::restarting::MAX_TASK_MACHINES;
 use super::session::{JobSession, SessionEnd};
 use crate::clock::Clock;
-use crate::job::{Change, FailureCode, JobRow, JobState, SandboxState};
+use crate::job::{Change, FailureCode, JobRow, JobState, SandboxState, StoredEvent};
 use crate::output::OutputRecorder;
 use crate::store::StoreError;
 use crate::yard;
@@ -58,6 +58,9 @@ impl JobOwner {
             if row.cancel_requested {
                 backstop = backstop.min(self.cancel_backstop());
             }
+            if let Some(verdict) = self.context.verdicts.about(&row.id) {
+                return self.kill(driver.as_ref(), &sandbox, &row, JobOutcome::of_verdict(verdict)).await;
+            }
             let linking = self.link_again(driver.as_ref(), &row, &sandbox, backstop.at);
             let linked = match turn.take() {
                 Some(turn) => turn.hold_during(linking).await,
@@ -75,6 +78,7 @@ impl JobOwner {
                 SessionEnd::Refused(outcome) => {
                     return self.kill(driver.as_ref(), &sandbox, &row, outcome).await;
                 }
+                SessionEnd::DiskLost => return self.disk_lost(row, driver.as_ref(), &sandbox).await,
                 SessionEnd::Lost => self.linked = None,
             }
             // The deadline is checked before the liveness: a machine that is past its time is killed, whether it lives or not.
@@ -153,12 +157,32 @@ impl JobOwner {
     /// other job ends.
     async fn died(&mut self, row: JobRow, driver: &dyn Driver) -> Result<NextStep, StoreError> {
         let clock = self.context.clock;
-        // A task that was cancelled or has no time left gets no other machine: the new one would only be ended.
-        let over = row.cancel_requested || time_left(&row, clock).is_zero();
-        if row.task.is_some() && !over && row.attempts < MAX_TASK_MACHINES {
+        // A verdict may have been carried out by a server that died before it recorded it, or by the driver.
+        if let Some(verdict) = self.context.verdicts.about(&row.id) {
+            return on(self.end(&row, JobOutcome::of_verdict(verdict)).await?);
+        }
+        if may_have_another_machine(&row, clock) {
             return self.another_machine(row, driver).await;
         }
         on(self.end(&row, death(&row, clock)).await?)
+    }
+
+    /// Handles a disk that the sandbox can't write any more. Mounting it again repairs it, so a task continues in another
+    /// machine. Every other job ends, and its files are saved through another machine.
+    async fn disk_lost(
+        &mut self,
+        row: JobRow,
+        driver: &dyn Driver,
+        sandbox: &SandboxId,
+    ) -> Result<NextStep, StoreError> {
+        let outcome = JobOutcome::disk_lost();
+        let text = "the disk of the sandbox became read-only, because the host lost writes to it".to_owned();
+        tracing::warn!(job = %row.id, %sandbox, text);
+        if may_have_another_machine(&row, self.context.clock) {
+            let row = self.commit(&row, vec![Change::Event(StoredEvent::Note { text })]).await?;
+            return self.another_machine(row, driver).await;
+        }
+        self.kill(driver, sandbox, &row, outcome).await
     }
 
     /// Commits the end of a job whose machine is gone.
@@ -169,7 +193,9 @@ impl JobOwner {
             Change::Sandbox(SandboxState::Gone),
             Change::Move { to: JobState::Finishing, reason: outcome.reason },
         ];
-        self.commit(row, changes).await
+        let ended = self.commit(row, changes).await?;
+        self.context.verdicts.forget(&row.id);
+        Ok(ended)
     }
 }
 
@@ -205,6 +231,13 @@ fn elapsed(row: &JobRow, clock: Clock) -> Duration {
 
 pub(super) fn circumstances(row: &JobRow) -> EndCircumstances<'_> {
     EndCircumstances { kind: row.kind, limits: &row.limits, usage: row.usage.as_ref(), disk_full: false }
+}
+
+/// True for a task that goes on when its machine is gone. One that was cancelled or has no time left does not: another machine
+/// would only be ended.
+fn may_have_another_machine(row: &JobRow, clock: Clock) -> bool {
+    let over = row.cancel_requested || time_left(row, clock).is_zero();
+    row.task.is_some() && !over && row.attempts < MAX_TASK_MACHINES
 }
 
 /// Returns the outcome of a job whose machine died.

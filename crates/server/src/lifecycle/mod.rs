@@ -7,6 +7,7 @@
 
 mod adopting;
 mod closing;
+mod disk_watch;
 mod egress_log;
 mod finishing;
 mod following;
@@ -37,6 +38,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+use self::disk_watch::DiskWatch;
 use self::leases::{LeaseRenewal, RenewedLeases};
 use self::owner::{ClaimOrigin, JobOwner};
 use self::retention::SweepRest;
@@ -62,6 +64,8 @@ pub(crate) struct Reconciler {
     tasks: JoinSet<(JobId, u64)>,
     owned: HashMap<JobId, OwnedJob>,
     leases: LeaseRenewal,
+    /// Watches the disk for as long as the loop lives.
+    _disk_watch: DiskWatch,
     retention_clock: RetentionClock,
     drivers_tried: bool,
 }
@@ -81,8 +85,18 @@ impl Reconciler {
     ) -> std::io::Result<Self> {
         let leases = LeaseRenewal::start(&context)?;
         let (tasks, owned) = (JoinSet::new(), HashMap::new());
+        let _disk_watch = DiskWatch::start(&context);
         let retention_clock = RetentionClock::open(&context.config.data, context.clock.reading());
-        Ok(Self { context, claimed, tasks, owned, leases, retention_clock, drivers_tried: false })
+        Ok(Self {
+            context,
+            claimed,
+            tasks,
+            owned,
+            leases,
+            _disk_watch,
+            retention_clock,
+            drivers_tried: false,
+        })
     }
 
     /// Works until `stop` is cancelled, then lets go of every job. Dropping the future instead is a crash.
@@ -188,6 +202,7 @@ impl Reconciler {
             old.task.abort();
         }
         let (job, epoch) = (row.id.clone(), row.epoch);
+        permit.is_for(&row.id, self.context.workspaces.path(&row.id));
         let task = JobOwner::new(Arc::clone(&self.context), &row, permit, origin);
         let key = (job.clone(), epoch);
         let handle = self.tasks.spawn(async move {

@@ -8,6 +8,7 @@ use crate::job::JobLimits;
 use crate::job::JobState;
 use crate::job::{JobFailure, JobKind};
 use crate::job::{JobRow, TaskRow};
+use crate::yard::JobVerdict;
 
 /// The last state of a job, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +76,33 @@ impl JobOutcome {
     /// The outcome of a job that a client cancelled. Also used if the guest did not confirm the end.
     pub(crate) fn cancelled() -> Self {
         Self::new(JobState::Cancelled, "cancelled by request", FailureCode::Cancelled, None)
+    }
+
+    /// The outcome of a job that the server ends at once.
+    pub(crate) fn of_verdict(verdict: JobVerdict) -> Self {
+        match verdict {
+            JobVerdict::Cancelled => Self::cancelled(),
+            JobVerdict::DiskExhausted { used_mib } => Self::failed(
+                FailureCode::DiskExhausted,
+                format!(
+                    "the yard's disk ran low, and this job's sandbox used most of it ({used_mib} MiB); its files could not be saved"
+                ),
+                Some(
+                    "ask for less with limits.disk_mib, or have the operator free space on the disk of the data directory",
+                ),
+            ),
+        }
+    }
+
+    /// The outcome of a job whose disk became read-only.
+    pub(crate) fn disk_lost() -> Self {
+        Self::failed(
+            FailureCode::DiskLost,
+            "the disk of its sandbox became read-only, because the host lost writes to it; the files until then were saved",
+            Some(
+                "look for a full or failing disk on the host, and schedule the job again if it may run twice",
+            ),
+        )
     }
 
     /// The outcome of a job that reached `timeout_s`. A session that reaches it has succeeded.

@@ -150,6 +150,10 @@ async fn write_file(machine: &Machine, path: &str, bytes: &[u8]) -> Result<(), M
 /// snapshot fails gets no patch, and nothing else is lost.
 async fn snapshot(context: &YardContext, row: &JobRow, machine: &Machine) -> Result<(), String> {
     let failed = |error: &dyn std::error::Error| ErrorChain(error).to_string();
+    let most_bytes = MAX_SNAPSHOT_BYTES.min(row.limits.machine.disk_mib.saturating_mul(1024 * 1024));
+    if !context.admission.may_write(most_bytes) {
+        return Err("the yard's disk has no room for the start of the workspace".to_owned());
+    }
     let scratch = context.scratch.clone();
     let pack = disk::blocking(move || scratch.file()).await.map_err(|error| failed(&error))?;
     let handle = pack.handle().map_err(|error| failed(&error))?;
@@ -157,7 +161,7 @@ async fn snapshot(context: &YardContext, row: &JobRow, machine: &Machine) -> Res
         text: include_str!("scripts/snapshot.sh"),
         arguments: &[],
         time: SNAPSHOT_TIMEOUT,
-        most_output: MAX_SNAPSHOT_BYTES,
+        most_output: most_bytes,
     };
     let mut output = tokio::fs::File::from_std(handle);
     let ran = script.run(machine, tokio::io::empty(), &mut output).await.map_err(|error| failed(&error))?;

@@ -7,9 +7,11 @@ mod clocks;
 mod commits;
 mod handshake;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sandyard_protocol::{EndReason, Exit, GuestEvent, SequencedEvent, limits};
+use sandyard_sandbox::driver::DiskState;
 use sandyard_sandbox::machine::{FromGuest, GuestEventStream, MachineError};
 
 use super::egress_log::EgressLog;
@@ -20,7 +22,7 @@ use super::task_gateways::TaskServices;
 use crate::gateways::egress::EgressAttempt;
 use crate::gateways::model::ModelReport;
 use crate::job::{Change, FailureCode, JobRow, JobState, SandboxState, StoredEvent};
-use crate::output::{OutputRecorder, Take};
+use crate::output::{OutputPace, OutputRecorder};
 use crate::store::StoreError;
 
 use clocks::GuestClocks;
@@ -36,6 +38,8 @@ const FLUSH_BYTES: usize = 256 * 1024;
 const MAX_PENDING_BYTES: usize = 6 * 1024 * 1024;
 /// Time for a guest to open its event stream, to begin its job or to set its clocks.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time between two looks whether the sandbox can still write to its disk.
+const DISK_STATE_INTERVAL: Duration = Duration::from_secs(5);
 /// Changes that wait for a commit, beyond which attempts to reach the network wait too.
 const MAX_WAITING_CHANGES: usize = 256;
 
@@ -49,6 +53,8 @@ pub(super) enum SessionEnd {
     Deleted(Box<JobRow>),
     /// The guest can't or must not continue.
     Refused(JobOutcome),
+    /// The sandbox can't write to its disk any more.
+    DiskLost,
 }
 
 pub(super) struct JobSession<'a> {
@@ -67,6 +73,12 @@ pub(super) struct JobSession<'a> {
     end_asked: bool,
     /// The guest's clocks, as this link has set them.
     clocks: GuestClocks,
+    /// The rate at which output is taken.
+    pace: OutputPace,
+    /// When to look at the sandbox's disk again.
+    disk_look_at: Instant,
+    /// True once the job was told that its output waits for room on the yard's disk.
+    told_of_room: bool,
 }
 
 impl<'a> JobSession<'a> {
@@ -76,7 +88,9 @@ impl<'a> JobSession<'a> {
         recorder: &'a mut OutputRecorder,
         backstop: &'a mut EndDeadline,
     ) -> Self {
-        let sequence = row.guest_sequence;
+        let (sequence, now) = (row.guest_sequence, Instant::now());
+        let io_bytes_per_s = row.limits.machine.io_mib_s.saturating_mul(1024 * 1024);
+        let pace = owner.context.output_pace.of_job(io_bytes_per_s, now);
         Self {
             owner,
             row,
@@ -90,6 +104,9 @@ impl<'a> JobSession<'a> {
             ended: None,
             end_asked: false,
             clocks: GuestClocks::Unset,
+            pace,
+            disk_look_at: now + DISK_STATE_INTERVAL,
+            told_of_room: false,
         }
     }
 
@@ -129,6 +146,7 @@ impl<'a> JobSession<'a> {
         // The row may have had a request before this link was made; the watch wakes only for later ones.
         self.check_requests(machine).await;
         self.hold_clocks(machine).await;
+        let (context, job) = (Arc::clone(&self.owner.context), self.row.id.clone());
         loop {
             // The end waits for the commit under way: it must not overtake output that was received before it.
             if let Some(exit) = self.ended.filter(|_| self.pending.is_none()) {
@@ -136,13 +154,16 @@ impl<'a> JobSession<'a> {
                 return Ok(SessionEnd::Ended);
             }
             // Backpressure: a guest that sends faster than the disk writes has to wait, but commits go on.
-            let may_read = self.ended.is_none() && self.recorder.pending_bytes() < MAX_PENDING_BYTES;
+            let held_until = self.held_until();
+            let may_read = self.ended.is_none()
+                && held_until.is_none()
+                && self.recorder.pending_bytes() < MAX_PENDING_BYTES;
             let may_flush = self.pending.is_none() && self.flush_at.is_some();
             let question_until = self.question_until();
             // Every branch is cancel-safe: the event stream, the channels and the watch keep every item until it is taken, and
             // the commit is a future in `self.pending`. Output does not starve the others, because tokio picks a ready branch
-            // at random. The branches of the backstop and of the watch must always be open: they end a job whose guest hangs or
-            // floods.
+            // at random. The branches of the backstop, of the verdict and of the watch must always be open: they end a job whose
+            // guest hangs or floods.
             tokio::select! {
                 incoming = events.next(), if may_read => match incoming {
                     Ok(incoming) => {
@@ -161,7 +182,17 @@ impl<'a> JobSession<'a> {
                     self.take_model_report(report);
                 }
                 committed = next_commit(&mut self.pending) => self.committed(committed?, events).await?,
-                () = until(self.flush_at), if may_flush => self.begin_commit(Take::WholeCharacters),
+                () = until(self.flush_at), if may_flush => self.begin_commit_with_room(),
+                // The next round takes output again.
+                () = until(held_until), if held_until.is_some() => {}
+                verdict = context.verdicts.wait(&job) => {
+                    return Ok(SessionEnd::Refused(JobOutcome::of_verdict(verdict)));
+                }
+                () = until(Some(self.disk_look_at)) => {
+                    if self.has_lost_its_disk().await {
+                        return Ok(SessionEnd::DiskLost);
+                    }
+                }
                 () = self.owner.watch.changed() => {
                     if let Some(end) = self.look_at_row(machine).await? {
                         return Ok(end);
@@ -174,12 +205,28 @@ impl<'a> JobSession<'a> {
         }
     }
 
+    /// Returns the time until which output is not taken. The end of a job does not wait: its guest has little left to send.
+    fn held_until(&mut self) -> Option<Instant> {
+        if self.end_asked { None } else { self.pace.ready_at(Instant::now()) }
+    }
+
+    /// True if the sandbox can't write to its disk any more.
+    async fn has_lost_its_disk(&mut self) -> bool {
+        self.disk_look_at = Instant::now() + DISK_STATE_INTERVAL;
+        let context = &self.owner.context;
+        match (context.driver(self.row), self.row.sandbox_id.as_ref()) {
+            (Some(driver), Some(sandbox)) => driver.disk_state(sandbox).await == DiskState::ReadOnly,
+            _ => false,
+        }
+    }
+
     fn take(&mut self, incoming: FromGuest) -> Result<(), JobOutcome> {
         match incoming {
             FromGuest::Output(mut chunk) => {
                 // The guest counts from the start of its machine. A task in its second machine has output of the first before
                 // that.
                 chunk.offset = self.row.host_offset(chunk.stream, chunk.offset);
+                self.pace.charge(chunk.bytes.len(), Instant::now());
                 // A gap or an absurd offset is a broken protocol, not an error of the host.
                 self.recorder.push(chunk).map_err(|error| garbage(&error.to_string()))?;
                 let soon = match self.last_flush {

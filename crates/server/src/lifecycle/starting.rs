@@ -89,6 +89,11 @@ impl JobOwner {
                 self.stop_sandbox(driver.as_ref(), &sandbox).await;
                 return if row.delete_requested { on(row) } else { self.end_unstarted(row, JobOutcome::cancelled()).await };
             }
+            // A repository that is being cloned can fill a disk too.
+            verdict = context.verdicts.wait(&row.id) => {
+                self.stop_sandbox(driver.as_ref(), &sandbox).await;
+                return self.end_unstarted(row, JobOutcome::of_verdict(verdict)).await;
+            }
         };
         match brought_up {
             Ok((row, machine, events)) => {

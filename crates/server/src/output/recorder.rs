@@ -133,15 +133,20 @@ impl OutputRecorder {
         text.windows(phrase.len()).any(|window| window == phrase)
     }
 
-    /// Takes up to `FLUSH_CHUNKS` chunks of each stream.
-    pub(crate) fn take(&mut self, how: Take) -> Flush {
-        let mut flush = Flush {
+    /// Returns a flush without output.
+    pub(crate) fn take_nothing(&self) -> Flush {
+        Flush {
             changes: Vec::new(),
-            offsets: OutputOffsets::default(),
+            offsets: OutputOffsets { stdout: self.stdout.offset, stderr: self.stderr.offset },
             blobs: Arc::clone(&self.blobs),
             writes: Vec::new(),
             dropped: Vec::new(),
-        };
+        }
+    }
+
+    /// Takes up to `FLUSH_CHUNKS` chunks of each stream.
+    pub(crate) fn take(&mut self, how: Take) -> Flush {
+        let mut flush = self.take_nothing();
         for stream in [&mut self.stdout, &mut self.stderr] {
             for _ in 0..FLUSH_CHUNKS {
                 let Some((chunk, bytes)) = stream.take(how) else { break };

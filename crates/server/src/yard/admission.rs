@@ -1,6 +1,7 @@
-//! Admission: bounds the number of sandboxes and their memory by limits, so that the kernel never has to kill the server.
+//! Admission: bounds the number of sandboxes, their memory and their disks by limits, so that the kernel never has to kill the
+//! server and no sandbox finds the host's disk full.
 //!
-//! [`Admission`] counts; the order in which waiting jobs are admitted is decided by `waiting_line`.
+//! [`Admission`] counts, `disk_ledger` keeps the account of the disk; the order in which waiting jobs are admitted is decided by `waiting_line`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,8 +9,14 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use super::disk_ledger::{DiskLedger, DiskUser, free_bytes};
 use crate::config::AdmissionConfig;
-use crate::job::RoomShortage;
+use crate::job::{JobId, RoomShortage};
+
+/// Space beside its disk that each sandbox is admitted with: for the first of its output, its rows and its records. What the
+/// server writes for a job beyond it has to fit beside all promises.
+const HOST_SHARE_MIB: u64 = 16;
+const MIB: u64 = 1024 * 1024;
 
 /// Decides whether another sandbox may start.
 #[derive(Debug, Clone)]
@@ -25,45 +32,44 @@ struct AdmissionGate {
     freed: Arc<Notify>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct AdmittedTotal {
     sandboxes: usize,
     /// Sandboxes that are kept for jobs that have ended.
     kept: usize,
-    room: SandboxRoom,
+    memory_mib: u64,
+    disk: DiskLedger,
 }
 
 /// The part of the host that one sandbox takes, or several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SandboxRoom {
     pub(crate) memory_mib: u64,
+    /// Space on the yard's file system, without the share that every sandbox gets.
+    pub(crate) disk_mib: u64,
 }
 
 impl SandboxRoom {
-    /// The room of the smallest sandbox that a request may ask for.
-    pub(crate) const SMALLEST: Self = Self { memory_mib: 16 };
-
-    fn add(&mut self, other: Self) {
-        self.memory_mib += other.memory_mib;
-    }
-
-    fn remove(&mut self, other: Self) {
-        self.memory_mib -= other.memory_mib;
-    }
+    /// The room of the smallest sandbox that a request may ask for. Its disk may be in memory.
+    pub(crate) const SMALLEST: Self = Self { memory_mib: 16, disk_mib: 0 };
 }
 
 /// A share of the host for one sandbox; dropping it gives the share back.
 #[derive(Debug)]
 pub(crate) struct Permit {
     gate: Arc<AdmissionGate>,
-    room: SandboxRoom,
+    memory_mib: u64,
+    /// Name of the promise of disk space.
+    disk: u64,
     kept: bool,
 }
 
 impl Admission {
     /// `freed` is notified whenever room comes back.
     pub(crate) fn new(config: AdmissionConfig, data: &Path, freed: Arc<Notify>) -> Self {
-        let gate = AdmissionGate { config, data: data.to_owned(), taken: Mutex::default(), freed };
+        let disk = DiskLedger::new(data, config.disk_reserve_mib, config.disk_mib);
+        let taken = AdmittedTotal { sandboxes: 0, kept: 0, memory_mib: 0, disk };
+        let gate = AdmissionGate { config, data: data.to_owned(), taken: Mutex::new(taken), freed };
         Self { gate: Arc::new(gate) }
     }
 
@@ -71,7 +77,7 @@ impl Admission {
     pub(crate) fn admit(&self, room: SandboxRoom) -> Result<Permit, RoomShortage> {
         let has_disk = self.has_disk();
         let mut taken = self.taken();
-        match self.lacks(&taken, room, has_disk) {
+        match self.lacks(&mut taken, room, has_disk) {
             Some(shortage) => Err(shortage),
             None => Ok(self.take(&mut taken, room)),
         }
@@ -80,22 +86,28 @@ impl Admission {
     /// Returns the resource for which [`Self::admit`] would refuse a sandbox of that size now.
     pub(crate) fn shortage(&self, room: SandboxRoom) -> Option<RoomShortage> {
         let has_disk = self.has_disk();
-        self.lacks(&self.taken(), room, has_disk)
+        self.lacks(&mut self.taken(), room, has_disk)
     }
 
-    fn lacks(&self, taken: &AdmittedTotal, room: SandboxRoom, has_disk: bool) -> Option<RoomShortage> {
+    fn lacks(&self, taken: &mut AdmittedTotal, room: SandboxRoom, has_disk: bool) -> Option<RoomShortage> {
         let config = &self.gate.config;
         let kept = taken.kept;
         if !has_disk {
-            return Some(RoomShortage::Disk { headroom_mib: config.disk_headroom_mib });
+            return Some(RoomShortage::Disk { headroom_mib: config.disk_reserve_mib });
         }
         if taken.sandboxes >= config.concurrency {
             return Some(RoomShortage::Sandboxes { most: config.concurrency, kept });
         }
         // By limits, not by use: sandboxes that all use their limit at once must still fit beside the server.
-        let free_mib = config.memory_mib.saturating_sub(config.reserve_mib + taken.room.memory_mib);
+        let free_mib = config.memory_mib.saturating_sub(config.reserve_mib + taken.memory_mib);
         let needed_mib = room.memory_mib;
-        (needed_mib > free_mib).then_some(RoomShortage::Memory { needed_mib, free_mib, kept })
+        if needed_mib > free_mib {
+            return Some(RoomShortage::Memory { needed_mib, free_mib, kept });
+        }
+        let needed_mib = room.disk_mib.saturating_add(HOST_SHARE_MIB);
+        let free_mib = taken.disk.lacks(needed_mib)?;
+        let most_mib = taken.disk.largest_mib();
+        Some(RoomShortage::DiskSpace { needed_mib, free_mib, most_mib, kept })
     }
 
     /// Admits a sandbox that exists already, even beyond the limits.
@@ -105,8 +117,9 @@ impl Admission {
 
     fn take(&self, taken: &mut AdmittedTotal, room: SandboxRoom) -> Permit {
         taken.sandboxes += 1;
-        taken.room.add(room);
-        Permit { gate: Arc::clone(&self.gate), room, kept: false }
+        taken.memory_mib += room.memory_mib;
+        let disk = taken.disk.promise(room.disk_mib.saturating_add(HOST_SHARE_MIB));
+        Permit { gate: Arc::clone(&self.gate), memory_mib: room.memory_mib, disk, kept: false }
     }
 
     fn taken(&self) -> MutexGuard<'_, AdmittedTotal> {
@@ -118,22 +131,71 @@ impl Admission {
         self.gate.config.memory_mib.saturating_sub(self.gate.config.reserve_mib)
     }
 
-    /// True if the yard's disk has its headroom, or can't be asked.
-    pub(crate) fn has_disk(&self) -> bool {
-        // A disk that can't be asked does not stop the yard: writes to a full disk fail visibly anyway.
-        rustix::fs::statvfs(&self.gate.data).map_or(true, |disk| {
-            disk.f_bavail.saturating_mul(disk.f_frsize) / (1024 * 1024) >= self.gate.config.disk_headroom_mib
-        })
+    /// The largest disk that one job may ask for, in MiB: all that could be promised if there were no other job.
+    pub(crate) fn largest_disk_mib(&self) -> u64 {
+        self.taken().disk.largest_mib().saturating_sub(HOST_SHARE_MIB)
     }
 
-    /// Sandboxes and memory in use.
-    pub(crate) fn in_use(&self) -> (usize, u64) {
+    /// True if the yard's disk has its reserve, or can't be asked.
+    pub(crate) fn has_disk(&self) -> bool {
+        // A disk that can't be asked does not stop the yard: writes to a full disk fail visibly anyway.
+        free_bytes(&self.gate.data).is_none_or(|free| free / MIB >= self.gate.config.disk_reserve_mib)
+    }
+
+    /// Looks at the disk. Returns the job that uses most of it, if the disk is so full that a job has to end.
+    pub(crate) fn disk_hog(&self) -> Option<DiskUser> {
+        let mut taken = self.taken();
+        // Half of the reserve is left then: enough to end the job, and to record it.
+        let is_low =
+            taken.disk.look().is_some_and(|free_mib| free_mib < self.gate.config.disk_reserve_mib / 2);
+        is_low.then(|| taken.disk.largest_user()).flatten()
+    }
+
+    /// Looks at the disk. Returns the space that a job's sandbox uses of it, in MiB; none if the job has no disk image here.
+    pub(crate) fn look_at_disk_use_mib(&self, job: &JobId) -> Option<u64> {
+        let mut taken = self.taken();
+        taken.disk.look();
+        taken.disk.used_mib(job)
+    }
+
+    /// Lets the server write bytes that belong to no promise.
+    pub(crate) fn may_write(&self, bytes: u64) -> bool {
+        self.taken().disk.spend(bytes, None)
+    }
+
+    /// Sandboxes, memory and disk in use, the last two in MiB.
+    pub(crate) fn in_use(&self) -> RoomInUse {
         let taken = self.taken();
-        (taken.sandboxes, taken.room.memory_mib)
+        let (memory_mib, disk_mib) = (taken.memory_mib, taken.disk.promised_mib());
+        RoomInUse { sandboxes: taken.sandboxes, memory_mib, disk_mib }
     }
 }
 
+/// The room that all sandboxes have together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RoomInUse {
+    pub(crate) sandboxes: usize,
+    pub(crate) memory_mib: u64,
+    pub(crate) disk_mib: u64,
+}
+
 impl Permit {
+    /// Names the job, and the folder from which the use of its disk is read.
+    pub(crate) fn is_for(&self, job: &JobId, folder: PathBuf) {
+        self.gate.taken.lock().disk.place(self.disk, job, folder);
+    }
+
+    /// Lets the server store output of the job: `stored` bytes are there already, `more` are to come.
+    pub(crate) fn may_store_output(&self, stored: u64, more: u64) -> bool {
+        let beyond = stored.saturating_add(more).saturating_sub(HOST_SHARE_MIB * MIB).min(more);
+        beyond == 0 || self.gate.taken.lock().disk.spend(beyond, None)
+    }
+
+    /// Lets the server store the result of the job, whose sandbox has nothing left to write.
+    pub(crate) fn may_store_result(&self, bytes: u64) -> bool {
+        self.gate.taken.lock().disk.spend(bytes, Some(self.disk))
+    }
+
     /// Counts the sandbox as one that is kept for a job that has ended. Statuses of waiting jobs name the number of these.
     pub(crate) fn count_as_kept(&mut self) {
         if !std::mem::replace(&mut self.kept, true) {
@@ -147,7 +209,8 @@ impl Drop for Permit {
         let mut taken = self.gate.taken.lock();
         taken.sandboxes -= 1;
         taken.kept -= usize::from(self.kept);
-        taken.room.remove(self.room);
+        taken.memory_mib -= self.memory_mib;
+        taken.disk.end(self.disk);
         // Wakes the loop, which claims the next queued job. The permit is kept by `Notify` if the loop is busy.
         self.gate.freed.notify_one();
     }
@@ -159,12 +222,17 @@ mod tests {
 
     fn admission(concurrency: usize) -> Admission {
         let mut config = crate::config::ServerConfig::new(PathBuf::new(), 1000).admission;
-        (config.concurrency, config.reserve_mib, config.disk_headroom_mib) = (concurrency, 100, 0);
+        (config.concurrency, config.reserve_mib, config.disk_reserve_mib) = (concurrency, 100, 0);
         Admission::new(config, Path::new("/"), Arc::default())
     }
 
     fn memory(memory_mib: u64) -> SandboxRoom {
-        SandboxRoom { memory_mib }
+        SandboxRoom { memory_mib, disk_mib: 0 }
+    }
+
+    fn in_use(admission: &Admission) -> (usize, u64) {
+        let RoomInUse { sandboxes, memory_mib, .. } = admission.in_use();
+        (sandboxes, memory_mib)
     }
 
     #[test]
@@ -175,7 +243,7 @@ mod tests {
         let second = admission.admit(memory(400)).unwrap();
         assert!(admission.admit(memory(1)).is_err());
         drop(first);
-        assert_eq!(admission.in_use(), (1, 400));
+        assert_eq!(in_use(&admission), (1, 400));
         drop(second);
         assert!(admission.admit(memory(901)).is_err());
         assert!(admission.admit(memory(900)).is_ok());
@@ -187,7 +255,7 @@ mod tests {
         let _adopted = admission.adopt(memory(5000));
         assert!(admission.admit(memory(1)).is_err());
         let _another = admission.adopt(memory(5000));
-        assert_eq!(admission.in_use(), (2, 10_000));
+        assert_eq!(in_use(&admission), (2, 10_000));
     }
 
     #[test]
@@ -207,9 +275,26 @@ mod tests {
     #[test]
     fn l10_nothing_is_admitted_without_disk() {
         let mut config = crate::config::ServerConfig::new(PathBuf::new(), 1000).admission;
-        config.disk_headroom_mib = u64::MAX;
+        config.disk_reserve_mib = u64::MAX / MIB;
         let admission = Admission::new(config, Path::new("/"), Arc::default());
         assert!(!admission.has_disk());
         assert!(matches!(admission.admit(memory(1)), Err(RoomShortage::Disk { .. })));
+    }
+
+    #[test]
+    fn f3_disks_are_admitted_like_memory() {
+        let mut config = crate::config::ServerConfig::new(PathBuf::new(), 1000).admission;
+        (config.disk_reserve_mib, config.disk_mib) = (0, Some(200));
+        let admission = Admission::new(config, Path::new("/"), Arc::default());
+        let disk = |disk_mib| SandboxRoom { memory_mib: 1, disk_mib };
+        assert_eq!(admission.largest_disk_mib(), 200 - HOST_SHARE_MIB);
+        let first = admission.admit(disk(100)).unwrap();
+        let lacking = RoomShortage::DiskSpace { needed_mib: 86, free_mib: 84, most_mib: 200, kept: 0 };
+        assert_eq!(admission.admit(disk(70)).unwrap_err(), lacking);
+        let second = admission.admit(disk(68)).unwrap();
+        assert!(admission.shortage(SandboxRoom::SMALLEST).is_some());
+        let _adopted = admission.adopt(disk(1000));
+        drop((first, second));
+        assert_eq!(admission.in_use().disk_mib, 1000 + HOST_SHARE_MIB);
     }
 }

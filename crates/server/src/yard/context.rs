@@ -5,7 +5,10 @@ use std::sync::Arc;
 use sandyard_sandbox::driver::{Driver, Limits};
 use tokio::sync::{Notify, Semaphore};
 
-use super::{Admission, AuditRecorder, Machines, Metrics, SandboxRoom, StatusCache, WaitingLine, metrics};
+use super::{
+    Admission, AuditRecorder, DiskProbe, Machines, Metrics, SandboxRoom, StatusCache, Verdicts, WaitingLine,
+    metrics,
+};
 use crate::audit::{AuditEntry, PublicKey};
 use crate::blobs::{Blobs, Scratch, WorkspaceFolders};
 use crate::clock::Clock;
@@ -14,6 +17,7 @@ use crate::drivers::Drivers;
 use crate::drivers::Images;
 use crate::gateways::model::Models;
 use crate::job::{Change, JobId, JobRow, SandboxState};
+use crate::output::SharedOutputPace;
 use crate::store::{Store, StoreError};
 
 /// The parts of a running yard.
@@ -37,6 +41,12 @@ pub(crate) struct YardContext {
     pub(crate) admission: Admission,
     /// The order of jobs that wait for room.
     pub(crate) line: WaitingLine,
+    /// Tells whether the data directory can be written.
+    pub(crate) disk_probe: DiskProbe,
+    /// Ends that this server has decided.
+    pub(crate) verdicts: Verdicts,
+    /// The rate of output of all jobs together.
+    pub(crate) output_pace: SharedOutputPace,
     /// Turns of owners that take over a live sandbox.
     pub(crate) adoptions: Arc<Semaphore>,
     /// Records calls of tools in audits, beside the commits of owners.
@@ -119,12 +129,13 @@ impl YardContext {
     pub(crate) fn room(&self, driver: &dyn Driver, limits: &Limits) -> SandboxRoom {
         let least = Self::least_room(limits);
         let memory_mib = driver.memory_mib(limits).min(self.admission.largest_memory_mib());
-        SandboxRoom { memory_mib: memory_mib.max(least.memory_mib) }
+        // Never less than it can take: a sandbox that runs alone could still fill the disk of the store.
+        SandboxRoom { memory_mib: memory_mib.max(least.memory_mib), disk_mib: driver.disk_mib(limits) }
     }
 
     /// Returns the room that a sandbox with these limits needs at least, whatever its driver.
     pub(crate) fn least_room(limits: &Limits) -> SandboxRoom {
-        SandboxRoom { memory_mib: limits.memory_mib }
+        SandboxRoom { memory_mib: limits.memory_mib, disk_mib: 0 }
     }
 
     /// Returns the driver of a job, if this server has it.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::RoomInUse;
 use crate::job::JobState;
 use crate::store::StateCounts;
 
@@ -41,15 +42,16 @@ impl Metrics {
         }
     }
 
-    /// Renders the text, with figures from outside: jobs by state, and sandboxes and memory in use.
-    pub(crate) fn render(&self, jobs: &StateCounts, in_use: (usize, u64)) -> String {
+    /// Renders the text, with figures from outside: jobs by state, and the room in use.
+    pub(crate) fn render(&self, jobs: &StateCounts, in_use: RoomInUse) -> String {
         let mut text =
             String::from("# HELP sandyard_jobs Jobs in the store, by state.\n# TYPE sandyard_jobs gauge\n");
         for (state, count) in JobState::ALL.iter().zip(jobs) {
             let _ = writeln!(text, "sandyard_jobs{{state=\"{}\"}} {count}", state.as_str());
         }
-        gauge(&mut text, "sandyard_sandboxes", "Sandboxes that hold room.", in_use.0 as u64);
-        gauge(&mut text, "sandyard_reserved_memory_mib", "Memory promised to sandboxes.", in_use.1);
+        gauge(&mut text, "sandyard_sandboxes", "Sandboxes that hold room.", in_use.sandboxes as u64);
+        gauge(&mut text, "sandyard_reserved_memory_mib", "Memory promised to sandboxes.", in_use.memory_mib);
+        gauge(&mut text, "sandyard_reserved_disk_mib", "Disk space promised to sandboxes.", in_use.disk_mib);
         for (name, help, counter) in self.counters() {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter");
             let _ = writeln!(text, "{name} {}", counter.load(Ordering::Relaxed));
@@ -115,7 +117,8 @@ mod tests {
         let metrics = Metrics::default();
         metrics.started(Duration::from_millis(7));
         count(&metrics.stale_writes);
-        let text = metrics.render(&[1, 0, 0, 0, 0, 2, 0, 0, 0], (3, 4096));
+        let text = metrics
+            .render(&[1, 0, 0, 0, 0, 2, 0, 0, 0], RoomInUse { sandboxes: 3, memory_mib: 4096, disk_mib: 1 });
         assert!(text.contains("sandyard_jobs{state=\"queued\"} 1\n"));
         assert!(text.contains("sandyard_jobs{state=\"succeeded\"} 2\n"));
         assert!(text.contains("sandyard_start_seconds_bucket{le=\"0.005\"} 0\n"));

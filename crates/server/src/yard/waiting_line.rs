@@ -65,7 +65,7 @@ impl QueueRound<'_> {
 
     /// Records that a job has to wait. Only one that lacks room can hold the line: a driver may never come.
     pub(crate) fn waits(&mut self, job: &JobId, wait: JobWait) {
-        if self.first.is_none() && matches!(wait, JobWait::Room(_)) {
+        if self.first.is_none() && wait.ends_with_others() {
             let earlier = self.line.state().first.clone().filter(|(first, _)| first == job);
             self.first = Some(earlier.unwrap_or_else(|| (job.clone(), self.now)));
         }

@@ -38,7 +38,12 @@ impl TaskYard {
         let path = folder.path().join("model.jsonl");
         recording(&path, answers);
         let mut config = ServerConfig::new(folder.path().join("yard"), 16 * 1024);
-        config.admission = AdmissionConfig { disk_headroom_mib: 1, reserve_mib: 0, ..config.admission };
+        config.admission = AdmissionConfig {
+            disk_reserve_mib: 1,
+            disk_mib: Some(1 << 30),
+            reserve_mib: 0,
+            ..config.admission
+        };
         config.end_grace = Duration::from_millis(200);
         config.models.default = Some(format!("replay:{}", path.display()).parse().unwrap());
         Self::open(config, ScriptedDriver::new(script), folder).await

@@ -29,8 +29,8 @@ pub use step::DockerStep;
 use self::state::DockerState;
 use super::catalogue;
 use crate::driver::{
-    Availability, BindError, BindSupport, Binding, BoxedDuplex, Driver, DriverOpenError, FoundSandbox,
-    ImageDigest, Isolation, IsolationLevel, LinkError, ListError, Liveness, PrepareImageError,
+    Availability, BindError, BindSupport, Binding, BoxedDuplex, DiskState, Driver, DriverOpenError,
+    FoundSandbox, ImageDigest, Isolation, IsolationLevel, LinkError, ListError, Liveness, PrepareImageError,
     ReportProgress, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 use crate::host::layout;
@@ -159,6 +159,10 @@ impl Driver for DockerDriver {
 
     async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError> {
         Ok(self.state.sandboxes.find(id)?)
+    }
+
+    async fn disk_state(&self, id: &SandboxId) -> DiskState {
+        self.state.sandboxes.disk_state(id)
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {

@@ -38,9 +38,9 @@ pub use state::NativeDriver;
 use self::state::NativeState;
 use super::catalogue;
 use crate::driver::{
-    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, Driver, DriverOpenError,
-    FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError, Liveness, SandboxId, SandboxSpec,
-    StartError, StopError, Usage, UsageError,
+    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, DiskState, Driver,
+    DriverOpenError, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError, Liveness,
+    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 use crate::host::sandboxes::MarkedSandboxes;
 use crate::host::sandboxes::links::SocketLinks;
@@ -151,6 +151,10 @@ impl Driver for NativeDriver {
         limits.memory_mib.saturating_add(self.state.workspaces.in_memory_mib(limits))
     }
 
+    fn disk_mib(&self, limits: &Limits) -> u64 {
+        limits.disk_mib.saturating_sub(self.state.workspaces.in_memory_mib(limits))
+    }
+
     async fn availability(&self) -> Availability {
         self.state.availability(self).await
     }
@@ -190,6 +194,10 @@ impl Driver for NativeDriver {
 
     async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError> {
         Ok(self.state.sandboxes.find(id)?)
+    }
+
+    async fn disk_state(&self, id: &SandboxId) -> DiskState {
+        self.state.sandboxes.disk_state(id)
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {

@@ -27,9 +27,9 @@ pub use step::OciStep;
 use self::state::OciState;
 use super::catalogue;
 use crate::driver::{
-    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, Driver, DriverOpenError,
-    FoundSandbox, Isolation, LinkError, ListError, Liveness, SandboxId, SandboxSpec, StartError, StopError,
-    Usage, UsageError,
+    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, DiskState, Driver,
+    DriverOpenError, FoundSandbox, Isolation, LinkError, ListError, Liveness, SandboxId, SandboxSpec,
+    StartError, StopError, Usage, UsageError,
 };
 use crate::host::console::Consoles;
 use crate::host::sandboxes::MarkedSandboxes;
@@ -123,6 +123,10 @@ impl Driver for OciDriver {
 
     async fn find(&self, id: &SandboxId) -> Result<Option<Liveness>, ListError> {
         Ok(self.state.sandboxes.find(id)?)
+    }
+
+    async fn disk_state(&self, id: &SandboxId) -> DiskState {
+        self.state.sandboxes.disk_state(id)
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {

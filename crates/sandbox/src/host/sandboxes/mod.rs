@@ -5,6 +5,7 @@
 //! without a marker is an orphan of a killed server. All of this works from the markers alone, whichever
 //! process started the sandbox. `MarkedSandboxes` is the state before the host was examined.
 
+mod disk_state;
 pub(crate) mod folders;
 pub(crate) mod ids;
 pub(crate) mod links;
@@ -23,8 +24,8 @@ use sandyard_pipe::Duplex;
 use sandyard_protocol::ErrorChain;
 
 use crate::driver::{
-    BindError, Binding, BindingPart, BoxedDuplex, DriverOpenError, FoundSandbox, LinkError, Liveness,
-    SandboxId, StartError, StopError, Usage, UsageError,
+    BindError, Binding, BindingPart, BoxedDuplex, DiskState, DriverOpenError, FoundSandbox, LinkError,
+    Liveness, SandboxId, StartError, StopError, Usage, UsageError,
 };
 use crate::host::cgroup::{CgroupLayout, GroupLimits, Groups};
 use crate::host::layout::KEEPER_ID;
@@ -131,6 +132,13 @@ impl Sandboxes {
             // A start that was cut off leaves the directory of a marker without its record.
             None => Ok(self.records.directory(id).try_exists()?.then_some(Liveness::Dead)),
         }
+    }
+
+    /// Reports whether a sandbox can write to its disk, by the mounts of its first process.
+    pub(crate) fn disk_state(&self, id: &SandboxId) -> DiskState {
+        let alive = self.running(id).ok().filter(|running| running.record.is_alive());
+        let state = alive.map(|running| disk_state::of_process(running.process.pid));
+        state.and_then(Result::ok).unwrap_or(DiskState::Unknown)
     }
 
     /// Returns a sandbox's usage, as counted by the host.

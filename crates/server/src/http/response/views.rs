@@ -65,7 +65,9 @@ fn waiting(wait: &app::JobWait) -> WaitingView {
     let resource = match wait {
         app::JobWait::Room(app::RoomShortage::Sandboxes { .. }) => WantedResource::Sandboxes,
         app::JobWait::Room(app::RoomShortage::Memory { .. }) => WantedResource::Memory,
-        app::JobWait::Room(app::RoomShortage::Disk { .. }) => WantedResource::Disk,
+        app::JobWait::Room(app::RoomShortage::Disk { .. } | app::RoomShortage::DiskSpace { .. }) => {
+            WantedResource::Disk
+        }
         app::JobWait::Driver(_) => WantedResource::Driver,
         app::JobWait::Turn(_) => WantedResource::Turn,
     };

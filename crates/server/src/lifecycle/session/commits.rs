@@ -25,9 +25,31 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 pub(super) type PendingCommit = BoxFuture<'static, Result<(JobRow, Flush, u64), StoreError>>;
 
 impl JobSession<'_> {
-    /// Begins a commit of everything received so far.
+    /// Begins a commit of everything received so far. Output for which the yard's disk has no room waits: the guest sends no
+    /// more, and the job's pipe fills.
+    pub(super) fn begin_commit_with_room(&mut self) {
+        let stored: u64 =
+            [&self.row.stdout, &self.row.stderr].map(|stream| stream.bytes - stream.dropped).iter().sum();
+        let more = self.recorder.pending_bytes() as u64;
+        if self.owner.permit.may_store_output(stored, more) {
+            self.told_of_room = false;
+            return self.begin_commit(Take::WholeCharacters);
+        }
+        if !std::mem::replace(&mut self.told_of_room, true) {
+            self.note("the output waits: the yard's disk has no room for it");
+        }
+        let nothing = self.recorder.take_nothing();
+        self.commit_flush(nothing);
+        self.flush_by(Instant::now() + RETRY_DELAY);
+    }
+
+    /// Begins a commit of everything received so far, whether the disk has room or not.
     pub(super) fn begin_commit(&mut self, how: Take) {
         let flush = self.recorder.take(how);
+        self.commit_flush(flush);
+    }
+
+    fn commit_flush(&mut self, flush: Flush) {
         let mut changes = std::mem::take(&mut self.changes);
         changes.extend(flush.changes.iter().cloned());
         self.flush_at = None;

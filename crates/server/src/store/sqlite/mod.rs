@@ -6,6 +6,7 @@ mod codecs;
 mod columns;
 mod counts;
 mod errors;
+mod log_reserve;
 mod read;
 mod sandboxes;
 mod schema;
@@ -27,6 +28,7 @@ use sandyard_sandbox::driver::SandboxId;
 use tokio::sync::watch;
 
 use self::counts::Counts;
+use self::log_reserve::LogReserve;
 use self::writer::{BUSY_TIMEOUT, WriteTools, Writer};
 use super::sealing::StoreSealer;
 use super::watch::Watchers;
@@ -92,7 +94,9 @@ impl SqliteStore {
             .collect::<Result<_, _>>()?;
         let watchers = Watchers::default();
         let tools = WriteTools { signer: signer.clone(), sealer: Arc::clone(&sealer), clock };
-        let (writer, thread) = Writer::start(connection, watchers.clone(), counts_sender, tools)
+        // After the first writes, which made the log.
+        let reserve = LogReserve::new(&path);
+        let (writer, thread) = Writer::start(connection, reserve, watchers.clone(), counts_sender, tools)
             .map_err(OpenStoreError::Thread)?;
         Ok(Self {
             writer: Some(writer),

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::counts::Counts;
 use super::errors::{copy, is_fatal};
+use super::log_reserve::LogReserve;
 use crate::clock::Clock;
 use crate::job::JobId;
 use crate::store::rules::{StoreRules, WriteTime};
@@ -117,6 +118,7 @@ impl Writer {
     /// Starts the thread, which owns the connection from then on.
     pub(super) fn start(
         connection: Connection,
+        reserve: LogReserve,
         watchers: Watchers,
         counts: watch::Sender<Counts>,
         tools: WriteTools,
@@ -125,7 +127,7 @@ impl Writer {
         let (broken_sender, broken) = watch::channel(None);
         let thread = std::thread::Builder::new().name("store-writer".into()).spawn(move || {
             let broken = broken_sender;
-            WriterThread { connection, watchers, counts, broken, tools }.work(operations);
+            WriterThread { connection, watchers, counts, broken, tools }.work(operations, reserve);
         })?;
         Ok((Self { queue, broken }, thread))
     }
@@ -204,9 +206,10 @@ impl WriteQueue {
 }
 
 impl WriterThread {
-    fn work(self, operations: mpsc::Receiver<Box<dyn WriteOperation>>) {
+    fn work(self, operations: mpsc::Receiver<Box<dyn WriteOperation>>, mut reserve: LogReserve) {
         let mut queue = WriteQueue { operations, held: None };
         while let Some(first) = queue.first() {
+            reserve.keep_up();
             let mut group = vec![first];
             let outcome = self.transaction(&mut group, &mut queue);
             let failure = match outcome {
