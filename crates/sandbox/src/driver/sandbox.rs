@@ -120,7 +120,7 @@ impl Liveness {
 }
 
 /// State of the disk that holds a sandbox's workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DiskState {
     /// The sandbox can write.
     Writable,

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::faults::CallFault;
 use super::places::WorkspaceName;
 use crate::driver::{
-    Availability, BindSupport, FoundSandbox, ImageDigest, Isolation, Limits, Liveness, SandboxId, Usage,
+    Availability, BindSupport, DiskState, FoundSandbox, ImageDigest, Isolation, Limits, Liveness, SandboxId,
+    Usage,
 };
 use crate::image::{ImageFlavour, ImageState};
 use sandyard_protocol::Secret;
@@ -51,6 +52,7 @@ pub(super) enum DriverCall {
     Stop { id: SandboxId },
     List,
     Find { id: SandboxId },
+    DiskState { id: SandboxId },
     Usage { id: SandboxId },
 }
 
@@ -119,6 +121,7 @@ pub(super) enum CallReply {
         more: bool,
     },
     Found(Option<Liveness>),
+    DiskState(DiskState),
     Usage(Usage),
     Failed(CallFault),
 }

@@ -14,9 +14,9 @@ use super::client::{CallAnswer, WardenConnection};
 use super::faults::CallFault;
 use super::messages::{CallReply, DriverCall, DriverFacts, StartOrder, WardenCall};
 use crate::driver::{
-    Availability, BindError, BindSupport, Binding, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation,
-    Limits, LinkError, ListError, Liveness, PrepareImageError, ReportProgress, SandboxId, SandboxSpec,
-    StartError, StopError, Usage, UsageError,
+    Availability, BindError, BindSupport, Binding, BoxedDuplex, DiskState, Driver, FoundSandbox, ImageDigest,
+    Isolation, Limits, LinkError, ListError, Liveness, PrepareImageError, ReportProgress, SandboxId,
+    SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 use crate::drivers;
 
@@ -201,6 +201,16 @@ impl Driver for RemoteDriver {
         };
         let found = self.ask(DriverCall::Find { id: id.clone() }, read).await;
         found.map_err(|fault| ListError(fault.into_io_error()))
+    }
+
+    async fn disk_state(&self, id: &SandboxId) -> DiskState {
+        let read = |answer: CallAnswer| match answer.reply {
+            CallReply::DiskState(state) => Some(state),
+            _ => None,
+        };
+        let asked = self.ask(DriverCall::DiskState { id: id.clone() }, read).await;
+        // Without an answer nothing is known about the disk; the job must not end for it.
+        asked.unwrap_or(DiskState::Unknown)
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {

@@ -223,6 +223,7 @@ impl OpenWarden {
             }
             DriverCall::List => self.list(number, driver.list().await?).await?,
             DriverCall::Find { id } => CallReply::Found(driver.find(&id).await?),
+            DriverCall::DiskState { id } => CallReply::DiskState(driver.disk_state(&id).await),
             DriverCall::Usage { id } => CallReply::Usage(driver.usage(&id).await?),
         };
         Ok((reply, None))
