@@ -1,4 +1,4 @@
-//! The folders in which drivers keep the disks of sandboxes, by name. The server can name one and never gets into it.
+//! The folders in which drivers keep the disks of sandboxes, by name. The server can name one and see how large its disk is.
 //!
 //! A yard keeps a job's disk in `jobs/<job>/workspace`, beside files of the server. The disk must stay out of the server's
 //! reach: the host's kernel mounts it, and a link in its place could lead to a disk of the host. So the workspace belongs to
@@ -22,6 +22,8 @@ const WORKSPACE: &str = "workspace";
 /// Mode of a folder of root in which the server may make files of its own.
 pub(crate) const SHARED_MODE: Mode = Mode::from_raw_mode(0o1770);
 const OWN_MODE: Mode = Mode::from_raw_mode(0o700);
+/// Mode of a workspace. The server's group may list it, because the server counts the space that disks take; it can open none.
+const WORKSPACE_MODE: Mode = Mode::from_raw_mode(0o750);
 
 /// Names a workspace: the id of its job, a lower-case DNS label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +108,8 @@ impl WorkspacePlaces {
         if found.st_uid != 0 {
             return Err(foreign(&path, &found));
         }
-        rustix::fs::fchmod(&workspace, OWN_MODE)?;
+        rustix::fs::fchown(&workspace, Some(Uid::ROOT), Some(Gid::from_raw(server.gid)))?;
+        rustix::fs::fchmod(&workspace, WORKSPACE_MODE)?;
         Ok(path)
     }
 
@@ -212,7 +215,8 @@ mod tests {
         assert_eq!(places.make(&name("a")).unwrap(), workspace);
         let found = fs::metadata(&folder).unwrap();
         assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (0, SERVER.gid, 0o1770));
-        assert_eq!(fs::metadata(&workspace).unwrap().mode() & 0o7777, 0o700);
+        let made = fs::metadata(&workspace).unwrap();
+        assert_eq!((made.uid(), made.gid(), made.mode() & 0o7777), (0, SERVER.gid, 0o750));
         places.remove(&name("a")).unwrap();
         places.remove(&name("a")).unwrap();
         let found = fs::metadata(&folder).unwrap();

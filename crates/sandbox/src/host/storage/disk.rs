@@ -160,7 +160,10 @@ impl Disks {
 
     fn format(&self, path: &Path, size_mib: u64) -> io::Result<()> {
         let size = size_mib.saturating_mul(1024 * 1024);
-        File::create(path)?.set_len(size)?;
+        let file = File::create(path)?;
+        // The folder may be listed by a server without privileges, which must not open the disk.
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.set_len(size)?;
         let output = Command::new(formatter()?)
             .env_clear()
             .args(["-q", "-F", "-m", "0", "-b", "4096"])
