@@ -26,11 +26,13 @@ if [ "$purpose" = modules ]; then
 fi
 
 # Programs of the image builder and the native driver first, then those of tests and measurements.
-packages=(gcc libc6-dev)
+# musl-tools compiles the grammars of the reader, which is static like the guest.
+packages=(gcc libc6-dev musl-tools)
 # npm builds the pages. Node from another source includes npm and conflicts with Debian's package.
 command -v npm >/dev/null || packages+=(nodejs npm)
 case $purpose in
-    run | test | bench) packages+=(mmdebstrap e2fsprogs uidmap util-linux ca-certificates curl) ;;
+    # graphviz draws the pictures of `sandyard explain`.
+    run | test | bench) packages+=(mmdebstrap e2fsprogs uidmap util-linux ca-certificates curl graphviz) ;;
 esac
 case $purpose in
     test) packages+=(bubblewrap runc crun docker.io podman chromium python3 python3-venv qemu-system-x86 unzip) ;;

@@ -1,6 +1,6 @@
-//! Builds the guest and the loop of tasks for the static target, so that this crate can carry them.
+//! Builds the guest, the loop of tasks and the reader for the static target, so that this crate can carry them.
 //!
-//! `SANDYARD_GUEST_BINARY` names a finished guest instead, beside which the loop is. The nested build has a target directory of
+//! `SANDYARD_GUEST_BINARY` names a finished guest instead, beside which the others are. The nested build has a target directory of
 //! its own, because the outer one is locked by the cargo that runs this.
 
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ fn main() {
     let guest = env::var_os("SANDYARD_GUEST_BINARY").map_or_else(build_guest, PathBuf::from);
     println!("cargo::rustc-env=SANDYARD_GUEST_BINARY={}", guest.display());
     println!("cargo::rustc-env=SANDYARD_AGENT_BINARY={}", guest.with_file_name("sandyard-agent").display());
+    println!("cargo::rustc-env=SANDYARD_READER_BINARY={}", guest.with_file_name("sandyard-reader").display());
     // The conformance suite finds the loop of tasks and its own probe there.
     println!("cargo::metadata=FOLDER={}", guest.parent().unwrap_or(Path::new("/")).display());
 }
@@ -23,9 +24,13 @@ fn build_guest() -> PathBuf {
     let workspace = manifest.join("../..");
     for input in [
         "crates/agent",
+        "crates/explain",
         "crates/guest",
         "crates/pipe",
         "crates/protocol",
+        "crates/reader",
+        "crates/survey",
+        "crates/syntax",
         "crates/sys",
         "crates/web",
         "web/src",
@@ -37,7 +42,16 @@ fn build_guest() -> PathBuf {
     let target_dir = outer_target_dir().join("guest-build");
     let status = Command::new(variable("CARGO"))
         .current_dir(&workspace)
-        .args(["build", "--package", "sandyard-guest", "--package", "sandyard-agent", "--bins"])
+        .args([
+            "build",
+            "--package",
+            "sandyard-guest",
+            "--package",
+            "sandyard-agent",
+            "--package",
+            "sandyard-reader",
+        ])
+        .arg("--bins")
         .args(["--profile", "guest", "--target", TARGET, "--locked", "--quiet"])
         .env("CARGO_TARGET_DIR", &target_dir)
         .env("SANDYARD_WEB_CACHE", outer_target_dir().join("web"))
@@ -49,7 +63,7 @@ fn build_guest() -> PathBuf {
         .status();
     if !status.is_ok_and(|status| status.success()) {
         println!(
-            "cargo::error=the guest could not be built for {TARGET}; is the target there? rustup target add {TARGET}"
+            "cargo::error=the guest could not be built for {TARGET}; are the target and musl-gcc there? scripts/setup.sh build"
         );
         process::exit(1);
     }

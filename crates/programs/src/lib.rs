@@ -9,17 +9,36 @@ use sandyard_sandbox::guest_programs::GuestPrograms;
 pub const PROGRAMS: GuestPrograms = GuestPrograms {
     guest: include_bytes!(env!("SANDYARD_GUEST_BINARY")),
     agent: include_bytes!(env!("SANDYARD_AGENT_BINARY")),
+    reader: include_bytes!(env!("SANDYARD_READER_BINARY")),
 };
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
+    use sandyard_sandbox::reader::{ReaderError, run_reader};
+
     use super::PROGRAMS;
 
     #[test]
     fn every_program_is_an_executable_of_its_own() {
-        for program in [PROGRAMS.guest, PROGRAMS.agent] {
+        for program in [PROGRAMS.guest, PROGRAMS.agent, PROGRAMS.reader] {
             assert!(program.starts_with(b"\x7fELF"));
         }
         assert_ne!(PROGRAMS.guest, PROGRAMS.agent);
+    }
+
+    #[test]
+    fn a_folder_is_explained_and_nothing_else_is_read() {
+        let read = |arguments: &[&OsStr]| run_reader(PROGRAMS.reader, arguments, b"");
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("a.py"), "import b\nb.run()\n").unwrap();
+        std::fs::write(home.path().join("b.py"), "def run(): pass\n").unwrap();
+        let result = read(&["explain".as_ref(), home.path().as_os_str()]).unwrap();
+        let text = String::from_utf8(result).unwrap();
+        assert!(text.contains("\"from\":\"a\",\"to\":\"b\""), "{text}");
+        let missing = read(&["explain".as_ref(), "/nonexistent".as_ref()]);
+        assert!(matches!(missing, Err(ReaderError::Failed(message)) if message.contains("nonexistent")));
+        assert!(matches!(read(&["nothing".as_ref()]), Err(ReaderError::Failed(_))));
     }
 }

@@ -22,6 +22,8 @@ pub struct GuestPrograms {
     pub guest: &'static [u8],
     /// The loop that works on tasks.
     pub agent: &'static [u8],
+    /// The program that reads what a sandbox wrote. Not part of a sandbox: it is sent there when it is needed.
+    pub reader: &'static [u8],
 }
 
 impl fmt::Debug for GuestPrograms {
@@ -81,7 +83,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("of-another-version")).unwrap();
         fs::create_dir(home.path().join("new")).unwrap();
-        let programs = GuestPrograms { guest: b"guest", agent: b"agent" };
+        let programs = GuestPrograms { guest: b"guest", agent: b"agent", reader: b"reader" };
         let directory = programs.install(home.path()).unwrap();
         assert_eq!(fs::read(directory.join(GUEST_PROGRAM)).unwrap(), programs.guest);
         let first = fs::metadata(directory.join(AGENT_PROGRAM)).unwrap();

@@ -9,4 +9,5 @@ pub mod guest_programs;
 mod host;
 pub mod image;
 pub mod machine;
+pub mod reader;
 pub mod warden;

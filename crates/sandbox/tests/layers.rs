@@ -4,7 +4,7 @@ use std::path::Path;
 
 const LAYERS: &[&[&str]] = &[
     &["driver", "guest_programs"],
-    &["image", "machine"],
+    &["image", "machine", "reader"],
     &["host"],
     &["drivers::catalogue"],
     &["drivers::docker", "drivers::firecracker", "drivers::native", "drivers::oci", "drivers::qemu"],

@@ -99,7 +99,7 @@ mod tests {
             allow_outdated_runtime,
             disk_mib: 1,
             images: Arc::new(ImageStore::new("/nowhere")),
-            programs: GuestPrograms { guest: b"", agent: b"" },
+            programs: GuestPrograms { guest: b"", agent: b"", reader: b"" },
             fail_at: None,
         }
     }

@@ -72,7 +72,10 @@ mod tests {
         let told = Mutex::new(Vec::new());
         let tell = |word: String| told.lock().unwrap().push(word);
         let failed = prepare(
-            &VmImages::new(ImageStore::new(cache.path()), GuestPrograms { guest: b"", agent: b"" }),
+            &VmImages::new(
+                ImageStore::new(cache.path()),
+                GuestPrograms { guest: b"", agent: b"", reader: b"" },
+            ),
             &ImageStore::new(cache.path()),
             &digest,
             &tell,

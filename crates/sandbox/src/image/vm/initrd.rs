@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::image::store::ImageStore;
 
-    const PROGRAMS: GuestPrograms = GuestPrograms { guest: b"guest", agent: b"agent" };
+    const PROGRAMS: GuestPrograms = GuestPrograms { guest: b"guest", agent: b"agent", reader: b"reader" };
 
     fn kernel(folder: &Path) -> VmKernel {
         fs::write(folder.join("bzImage"), "kernel").unwrap();

@@ -1,0 +1,90 @@
+//! Runs the reader on the host, as a process that confines itself before it reads anything.
+//!
+//! The program is carried by the host's binary and started from memory, so that nothing has to be installed and nobody can
+//! exchange it. Its environment is empty; its result is taken from its standard output, within a bound.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+/// Largest result. An explanation of a million lines has a few megabytes.
+const MAX_RESULT_BYTES: u64 = 256 << 20;
+/// Longest message of a failure.
+const MAX_MESSAGE_BYTES: u64 = 4096;
+
+/// Why the reader gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ReaderError {
+    /// The program could not be started or its output not be read.
+    #[error("start the reader")]
+    Start(#[from] io::Error),
+    /// The reader says why.
+    #[error("{0}")]
+    Failed(String),
+    /// A limit or a signal ended it.
+    #[error("the reader was ended by signal {0}, which a limit on memory or time causes")]
+    Killed(i32),
+    /// The result exceeds its bound.
+    #[error("the reader's result has more than {MAX_RESULT_BYTES} bytes")]
+    TooLarge,
+}
+
+/// Runs a role of the reader, whose bytes are `program`, and returns what it printed. Blocks; `input` is written to its standard
+/// input.
+///
+/// # Errors
+/// If the reader can't be started, fails, or prints too much.
+pub fn run_reader<S: AsRef<OsStr>>(
+    program: &[u8],
+    arguments: &[S],
+    input: &[u8],
+) -> Result<Vec<u8>, ReaderError> {
+    let program = sealed_file(program)?;
+    // The child resolves the path before its descriptors are closed, so the memory file need not be inherited.
+    let mut child = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
+        .args(arguments)
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A reader that does not want its input may be gone already; its status says what happened.
+        let _ = stdin.write_all(input);
+    }
+    let mut result = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        stdout.take(MAX_RESULT_BYTES + 1).read_to_end(&mut result)?;
+    }
+    if result.len() as u64 > MAX_RESULT_BYTES {
+        child.kill()?;
+        child.wait()?;
+        return Err(ReaderError::TooLarge);
+    }
+    let mut message = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        stderr.take(MAX_MESSAGE_BYTES).read_to_end(&mut message)?;
+    }
+    let status = child.wait()?;
+    if status.success() {
+        return Ok(result);
+    }
+    use std::os::unix::process::ExitStatusExt as _;
+    match status.signal() {
+        Some(signal) => Err(ReaderError::Killed(signal)),
+        None => Err(ReaderError::Failed(String::from_utf8_lossy(&message).trim().to_owned())),
+    }
+}
+
+/// The program as a sealed file in memory.
+fn sealed_file(program: &[u8]) -> io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(memfd_create("sandyard-reader", flags)?);
+    file.write_all(program)?;
+    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(file)
+}

@@ -1,0 +1,94 @@
+//! Where execution begins: commands that manifests declare, and functions that languages start with.
+
+use std::collections::BTreeMap;
+
+use sandyard_explain::facts::{EntryFact, FileRole};
+use sandyard_syntax::SourceLanguage;
+
+use crate::manifests::DeclaredCommand;
+use crate::resolve::TreeIndex;
+use crate::scan::FoundEntry;
+
+/// The entries of a tree, at most one for each file and symbol.
+pub(crate) fn entries(index: &TreeIndex<'_>) -> Vec<EntryFact> {
+    let mut found: BTreeMap<(usize, String), EntryFact> = BTreeMap::new();
+    for command in &index.manifests.commands {
+        if let Some(entry) = declared(index, command) {
+            found.entry((entry.file, entry.symbol.clone())).or_insert(entry);
+        }
+    }
+    for (file, scan) in index.scans.iter().enumerate() {
+        for entry in scan.entries.iter().filter(|_| index.roles[file] == FileRole::Source) {
+            let known = found.keys().any(|(known, _)| *known == file);
+            // A file that a command starts needs no second entry for its guard.
+            if !known && begins(index, file, entry) {
+                let fact = implicit(index, file, entry);
+                found.insert((file, entry.symbol.clone()), fact);
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The entry of a declared command, if its file is in the tree.
+fn declared(index: &TreeIndex<'_>, command: &DeclaredCommand) -> Option<EntryFact> {
+    let file = place(index, &command.place)?;
+    let scan = &index.scans[file];
+    let function = command.function.as_ref();
+    let symbol = function.and_then(|function| scan.symbols.iter().find(|symbol| symbol.name == *function));
+    let (line, name) = match symbol {
+        Some(symbol) => (symbol.line, symbol.name.clone()),
+        // Without a function the file itself is run, from its first line on.
+        None => (1, String::new()),
+    };
+    Some(EntryFact { file, line, symbol: name, name: command.name.clone(), command: command.command.clone() })
+}
+
+/// The file of a dotted module or a path.
+fn place(index: &TreeIndex<'_>, place: &str) -> Option<usize> {
+    if place.contains('/') || index.file(place).is_some() {
+        return index.file(place).or_else(|| index.file(&format!("{place}.js")));
+    }
+    let path = place.replace('.', "/");
+    let ends = [format!("{path}.py"), format!("{path}/__init__.py")];
+    ends.iter().find_map(|end| index.files_ending(end).first().copied())
+}
+
+/// True if the mark of an entry really starts a program.
+fn begins(index: &TreeIndex<'_>, file: usize, entry: &FoundEntry) -> bool {
+    match index.scans[file].language {
+        // Only the root of a binary starts with `main`.
+        SourceLanguage::Rust => {
+            index.rust().is_root(file)
+                && !index.paths[file].ends_with("lib.rs")
+                && !index.paths[file].ends_with("build.rs")
+        }
+        _ => entry.line > 0,
+    }
+}
+
+fn implicit(index: &TreeIndex<'_>, file: usize, entry: &FoundEntry) -> EntryFact {
+    let path = &index.paths[file];
+    let stem = path.rsplit('/').next().unwrap_or(path).split('.').next().unwrap_or_default();
+    let parent = path.rsplit('/').nth(1);
+    let general = ["main", "__main__", "index", "mod", "app", "Main"].contains(&stem);
+    let name = match parent {
+        Some("src") if general => index.manifests.package_of(path).unwrap_or_else(|| stem.to_owned()),
+        Some(parent) if general => parent.to_owned(),
+        _ => stem.to_owned(),
+    };
+    let command = match index.scans[file].language {
+        SourceLanguage::Python if stem == "__main__" => path
+            .rsplit_once('/')
+            .map(|(folder, _)| format!("python -m {}", folder.trim_start_matches("src/").replace('/', "."))),
+        SourceLanguage::Python => Some(format!("python {path}")),
+        SourceLanguage::JavaScript => Some(format!("node {path}")),
+        SourceLanguage::Go => {
+            Some(format!("go run ./{}", path.rsplit_once('/').map_or("", |(folder, _)| folder)))
+        }
+        SourceLanguage::Rust if path == "src/main.rs" => Some("cargo run".to_owned()),
+        SourceLanguage::Rust => Some(format!("cargo run --bin {name}")),
+        _ => None,
+    };
+    EntryFact { file, line: entry.line, symbol: entry.symbol.clone(), name, command }
+}
