@@ -131,6 +131,8 @@ error_codes! {
     FileNotFound = 404 "file_not_found",
     /// The job had no desktop, so no screenshot exists.
     NoScreenshot = 404 "no_screenshot",
+    /// The result holds no source code, or could not be explained.
+    NotExplained = 404 "not_explained",
     /// No such kernel in the sandbox.
     UnknownKernel = 404 "unknown_kernel",
     /// No such execution, or its record was removed.

@@ -53,6 +53,8 @@ pub struct ServerConfig {
     pub link_timeout: Duration,
     /// The process that owns the disks of sandboxes, if this one may not reach them.
     pub workspace_owner: Option<Arc<dyn WorkspaceOwner>>,
+    /// The static program that explains results inside sandboxes; without it there are no explanations.
+    pub reader: Option<&'static [u8]>,
     /// Points at which a test makes the server die.
     pub fail_points: FailPoints,
 }
@@ -97,6 +99,7 @@ impl ServerConfig {
             end_grace: Duration::from_secs(2),
             link_timeout: Duration::from_secs(20),
             workspace_owner: None,
+            reader: None,
             fail_points: FailPoints::default(),
         }
     }

@@ -136,6 +136,8 @@ pub enum TicketPurpose {
     Pty,
     /// The result.
     Download,
+    /// The explanation of the result.
+    Explained,
     /// A port of the sandbox.
     Port(u16),
 }
@@ -162,9 +164,11 @@ impl<'de> Deserialize<'de> for TicketPurpose {
             "desktop" => Ok(Self::Desktop),
             "pty" => Ok(Self::Pty),
             "download" => Ok(Self::Download),
-            other => {
-                Err(D::Error::unknown_variant(other, &["lab", "desktop", "pty", "download", "port:<number>"]))
-            }
+            "explained" => Ok(Self::Explained),
+            other => Err(D::Error::unknown_variant(
+                other,
+                &["lab", "desktop", "pty", "download", "explained", "port:<number>"],
+            )),
         }
     }
 }
@@ -176,6 +180,7 @@ impl fmt::Display for TicketPurpose {
             Self::Desktop => formatter.write_str("desktop"),
             Self::Pty => formatter.write_str("pty"),
             Self::Download => formatter.write_str("download"),
+            Self::Explained => formatter.write_str("explained"),
             Self::Port(port) => write!(formatter, "port:{port}"),
         }
     }

@@ -65,6 +65,7 @@ fn describe(view: &JobView, now: Timestamp) -> String {
     lines.add("used", Some(format!("{:.2} s of processor, {peak_mib} MiB at most", view.usage.cpu_s)));
     lines.add("sandbox", view.sandbox_until.map(|until| sandbox_kept(view, until)));
     lines.add("kept until", view.expires_at.map(Timestamp::to_text));
+    lines.add("explained", view.explanation.as_ref().map(|explanation| explanation.summary.clone()));
     let head = view.audit.as_ref().map(|audit| format!("{} records, head {}", audit.records, audit.head));
     lines.add("audit", head);
     lines.add("result", view.download_url.as_ref().map(|_| format!("sandyard download {}", view.job_id)));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::ProcessBounds;
 use sandyard_server::config::{ApiKey, Floor, ModelConfig, PROVIDERS, ServerConfig};
 
@@ -39,6 +40,7 @@ pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> Ser
         std::fs::read_to_string(&settings.trust_file).ok().filter(|pem| pem.len() <= MAX_TRUST_BYTES);
     config.retention.age = Duration::from_secs(settings.retention_days.saturating_mul(DAY_S));
     config.retention.bytes = settings.retention_gib.saturating_mul(GIB);
+    config.reader = Some(PROGRAMS.reader);
     config
 }
 

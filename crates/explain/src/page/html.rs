@@ -1,11 +1,13 @@
 //! The whole page: text, pictures, colours for light and dark, and a policy that allows nothing else.
 
+use serde::{Deserialize, Serialize};
+
 use crate::page::markdown::markdown_to_html;
 use crate::page::svg::DIAGRAM_STYLE;
 use crate::page::{LinkRewrite, escape_text, sanitise_svg};
 
 /// A picture of the page.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PageDiagram {
     /// Slug of the part; empty for the picture of all parts.
     pub slug: String,

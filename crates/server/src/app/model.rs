@@ -58,6 +58,8 @@ pub enum TicketTarget {
     Pty,
     /// The download of the artifact.
     Download,
+    /// The page and the diagram of the explanation.
+    Explanation,
     /// A port of the sandbox.
     Port(u16),
     /// The origin of a port, where it is exchanged for a cookie.
@@ -68,7 +70,7 @@ impl TicketTarget {
     /// The scope that its maker needs.
     pub fn scope(self) -> AccessScope {
         match self {
-            Self::Download => AccessScope::ReadJobs,
+            Self::Download | Self::Explanation => AccessScope::ReadJobs,
             Self::Lab | Self::Desktop | Self::Pty | Self::Port(_) | Self::Origin(_) => {
                 AccessScope::UseSandbox
             }

@@ -140,6 +140,7 @@ impl Yard {
                 reason: row.isolation_reason,
             },
             expires_at_ms: row.finished_ms.map(|finished| finished.saturating_add(age_ms)),
+            explanation: row.explanation.as_ref().map(|explanation| explanation.summary.clone()),
             download: row.state.is_terminal(),
             truncated: row.stdout.dropped + row.stderr.dropped > 0,
             stdout_bytes: row.stdout.bytes,

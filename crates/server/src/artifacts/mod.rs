@@ -5,6 +5,7 @@
 
 mod archive;
 mod audit;
+mod explanation;
 mod journal;
 mod limits;
 mod manifest;
@@ -23,6 +24,7 @@ use crate::blobs::{BlobError, Scratch, ScratchFile};
 use crate::job::ArtifactRow;
 
 pub(crate) use audit::{AuditLines, pack_audit};
+pub(crate) use explanation::StoredExplanation;
 pub(crate) use journal::JournalLines;
 pub use limits::ExportConfig;
 

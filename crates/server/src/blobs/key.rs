@@ -24,6 +24,8 @@ pub(crate) enum BlobNoun {
     ResultArchive,
     /// The last picture of the desktop, a PNG.
     LastScreenshot,
+    /// The explanation of the result with its pictures, as JSON.
+    Explanation,
     /// The workspace before the job began, as a pack of git's.
     StartPack,
     /// The id of the tree in that pack. Stored after the pack, so its presence shows that the pack is complete.
@@ -68,6 +70,7 @@ impl BlobNoun {
             Self::RequestText,
             Self::ResultArchive,
             Self::LastScreenshot,
+            Self::Explanation,
             Self::StartPack,
             Self::StartTree,
             Self::Log(OutputStream::Stdout),
@@ -92,6 +95,7 @@ impl fmt::Display for BlobNoun {
             Self::RequestText => formatter.write_str("input.txt"),
             Self::ResultArchive => formatter.write_str("output.zip"),
             Self::LastScreenshot => formatter.write_str("screenshot.png"),
+            Self::Explanation => formatter.write_str("explanation.json"),
             Self::StartPack => formatter.write_str("start/pack"),
             Self::StartTree => formatter.write_str("start/tree"),
             Self::Log(stream) => write!(formatter, "logs/{}.log", stream_name(*stream)),

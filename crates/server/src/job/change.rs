@@ -7,7 +7,7 @@ use sandyard_sandbox::driver::{ImageDigest, Isolation, SandboxId, Usage};
 use sandyard_api::JobFailure;
 
 use super::event::StoredEvent;
-use super::row::ArtifactRow;
+use super::row::{ArtifactRow, ExplanationRow};
 use super::sandbox_row::SandboxRow;
 use super::state::{JobState, SandboxState};
 use super::task_row::SpentRow;
@@ -51,6 +51,8 @@ pub(crate) enum Change {
     Journal(Box<JournalEntry>),
     /// The artifact is in place.
     Artifact(ArtifactRow),
+    /// The result was explained.
+    Explained(ExplanationRow),
     /// An entry of its audit.
     Audit(AuditEntry),
     /// An event that no other change leaves.

@@ -2,6 +2,7 @@
 
 use sandyard_protocol::{OutputOffsets, OutputStream};
 use sandyard_sandbox::driver::{IsolationLevel, SandboxId, Usage};
+use serde::{Deserialize, Serialize};
 
 use sandyard_api::JobFailure;
 
@@ -41,6 +42,8 @@ pub(crate) struct JobRow {
     /// The terminal state it will reach; set while it is finishing.
     pub(crate) outcome: Option<JobState>,
     pub(crate) artifact: Option<ArtifactRow>,
+    /// The explanation of the result; `None` if there is none.
+    pub(crate) explanation: Option<ExplanationRow>,
     /// Number of sandboxes that the job has had.
     pub(crate) incarnation: u32,
     /// Number of sandboxes that were made to run its process, without those made for an export.
@@ -99,6 +102,7 @@ impl JobRow {
             usage: None,
             outcome: None,
             artifact: None,
+            explanation: None,
             incarnation: 0,
             attempts: 0,
             begun: false,
@@ -190,6 +194,13 @@ pub(crate) struct ArtifactRow {
     /// SHA-256 of the zip, in hexadecimal.
     pub(crate) sha256: String,
     pub(crate) bytes: u64,
+}
+
+/// The explanation of a result, whose blob is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExplanationRow {
+    /// What the project is, in a sentence or two.
+    pub(crate) summary: String,
 }
 
 /// Proves that a writer owns the job: the store refuses other epochs than the present one.

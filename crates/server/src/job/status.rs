@@ -61,6 +61,8 @@ pub struct JobStatus {
     pub tokens_out: u64,
     /// Money spent on models whose price is known, in US dollars.
     pub usd: f64,
+    /// What the result is, in a sentence or two, if it was explained.
+    pub explanation: Option<String>,
     /// True if the job has an artifact to download.
     pub download: bool,
     /// True if the sandbox outlives the job.

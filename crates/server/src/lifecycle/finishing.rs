@@ -11,6 +11,7 @@ use sandyard_sandbox::driver::Driver;
 use sandyard_sandbox::machine::Machine;
 
 use super::closing::is_exhausted;
+use super::explaining::ExplainedResult;
 use super::linking;
 use super::outcome::JobOutcome;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
@@ -23,7 +24,7 @@ use crate::audit::{AuditActor, AuditEntry, AuditFacts};
 use crate::blobs::{BlobKey, BlobNoun, Durability};
 use crate::job::FailureCode;
 use crate::job::JobFailure;
-use crate::job::{ArtifactRow, Change, JobRow, Purpose, StoredEvent};
+use crate::job::{ArtifactRow, Change, ExplanationRow, JobRow, Purpose, StoredEvent};
 use crate::job::{JobState, SandboxState};
 use crate::store::StoreError;
 use crate::yard::{JobVerdict, YardContext};
@@ -32,18 +33,25 @@ use crate::yard::{JobVerdict, YardContext};
 const RESULT_ROOM_TIMEOUT: Duration = Duration::from_secs(300);
 /// Time between two attempts to get that room.
 const RESULT_ROOM_INTERVAL: Duration = Duration::from_secs(1);
-/// Room for the audit, the journal and the last screenshot.
-const RESULT_EXTRA_MIB: u64 = 16;
+/// Room for the audit, the journal, the last screenshot and the explanation.
+const RESULT_EXTRA_MIB: u64 = 32;
 /// Exports tried before the job ends without an artifact.
 const MAX_EXPORTS: u32 = 3;
 /// Longest wait for the machine that ran the job to link, or to send its last screenshot.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What the host adds to a workspace, made in the guest before the export.
+struct ResultAdditions {
+    patch: PatchResult,
+    explained: Option<ExplainedResult>,
+}
 
 /// An artifact whose blob is on disk and that no row names yet.
 struct ExportedArtifact {
     artifact: ArtifactRow,
     /// Entries that were left out, with the reason.
     skipped: Vec<String>,
+    explanation: Option<ExplanationRow>,
 }
 
 impl JobOwner {
@@ -90,6 +98,7 @@ impl JobOwner {
                 let facts = AuditFacts::Artifact { sha256, bytes, left_out };
                 changes.push(Change::Audit(AuditEntry::new(AuditActor::Host, facts)));
                 changes.push(Change::Artifact(stored.artifact));
+                changes.extend(stored.explanation.map(Change::Explained));
             }
             Err(failure) => {
                 // A job that failed keeps its own error, which matters more to its reader; the failed export becomes a note.
@@ -147,7 +156,9 @@ impl JobOwner {
                 Some(request) => self.make_patch(row, request, &machine).await,
                 None => PatchResult::None,
             };
-            match self.store_workspace(row, &machine, patch, most_bytes).await {
+            let explained = self.explain_result(row, &machine).await;
+            let additions = ResultAdditions { patch, explained };
+            match self.store_workspace(row, &machine, additions, most_bytes).await {
                 Ok(stored) => return Ok(Ok(stored)),
                 // These failures come from the host or from the size of the workspace, so another machine would fail in the
                 // same way.
@@ -208,17 +219,21 @@ impl JobOwner {
         &mut self,
         row: &JobRow,
         machine: &Machine,
-        patch: PatchResult,
+        additions: ResultAdditions,
         most_bytes: u64,
     ) -> Result<ExportedArtifact, ArtifactError> {
         let export = machine.export("").await?;
         let mut files: Vec<HostFile> = summary(row).into_iter().collect();
         let mut missing = None;
-        match patch {
+        match additions.patch {
             PatchResult::None => {}
             PatchResult::Patch(patch) => files.push(patch),
             PatchResult::Missing(why) => missing = Some(why),
         }
+        let explanation = additions.explained.map(|explained| {
+            files.extend(explained.files);
+            explained.row
+        });
         let at_ms = self.context.clock.unix_ms();
         let (store, job) = (Arc::clone(&self.context.store), row.number);
         let audit = Some(AuditLines { store: Arc::clone(&store), job, fence: row.fence(), at_ms });
@@ -231,7 +246,7 @@ impl JobOwner {
         // The blob is stored before the row names it. A crash in between repeats the export, which replaces the blob.
         self.context.blobs.put_file(&BlobKey::new(&row.id, BlobNoun::ResultArchive), file).await?;
         skipped.extend(missing);
-        Ok(ExportedArtifact { artifact, skipped })
+        Ok(ExportedArtifact { artifact, skipped, explanation })
     }
 
     /// Returns a machine that has the workspace: the present one if it lives, otherwise a new one on the same disk.

@@ -9,6 +9,7 @@ mod adopting;
 mod closing;
 mod disk_watch;
 mod egress_log;
+mod explaining;
 mod finishing;
 mod following;
 mod guest_scripts;

@@ -6,6 +6,7 @@ pub(super) mod code;
 pub(super) mod desktop;
 pub(super) mod download;
 pub(super) mod events;
+pub(super) mod explanation;
 pub(super) mod files;
 pub(super) mod files_change;
 pub(super) mod gui;

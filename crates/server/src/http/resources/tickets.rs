@@ -39,6 +39,7 @@ pub(in crate::http) async fn make(
         TicketPurpose::Desktop => (app::TicketTarget::Desktop, "desktop/".to_owned()),
         TicketPurpose::Pty => (app::TicketTarget::Pty, "shell".to_owned()),
         TicketPurpose::Download => (app::TicketTarget::Download, "download".to_owned()),
+        TicketPurpose::Explained => (app::TicketTarget::Explanation, "explained".to_owned()),
         TicketPurpose::Port(port) => (app::TicketTarget::Port(port), format!("ports/{port}")),
     };
     let ticket = state.yard().make_ticket(&job, purpose).await?;

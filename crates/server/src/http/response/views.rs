@@ -1,8 +1,8 @@
 //! From the nouns of `app` to the views of the contract.
 
 use sandyard_api::{
-    AuditView, DriverOffer, DriverState, DriverView, ImageView, IsolationView, JobView, Timestamp, UsageView,
-    WaitingView, WantedResource,
+    AuditView, DriverOffer, DriverState, DriverView, ExplanationView, ImageView, IsolationView, JobView,
+    Timestamp, UsageView, WaitingView, WantedResource,
 };
 use sandyard_sandbox::driver::{Availability, DriverVerdict, Offer};
 
@@ -40,7 +40,11 @@ pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
         error: status.error.clone(),
         summary: status.summary.clone(),
         download_url: status.download.then(|| format!("/jobs/{id}/download")),
-        explanation: None,
+        explanation: status.explanation.as_ref().map(|summary| ExplanationView {
+            summary: summary.clone(),
+            page_url: format!("/jobs/{id}/explained"),
+            diagram_url: format!("/jobs/{id}/diagram.svg"),
+        }),
         desktop_url: format!("/jobs/{id}/desktop/"),
         lab_url: format!("/jobs/{id}/lab"),
         usage: UsageView {

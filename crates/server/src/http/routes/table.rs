@@ -13,8 +13,8 @@ use crate::auth::AccessScope::{ReadJobs, ReadYard, UseSandbox, WriteJobs};
 use crate::http::audit_layer::actions;
 use crate::http::proxy::program;
 use crate::http::resources::{
-    audit, code, desktop, download, events, files, files_change, gui, jobs, kernels, lab, logs, processes,
-    schedule, shell, status, terminal, tickets, unbuilt, yard,
+    audit, code, desktop, download, events, explanation, files, files_change, gui, jobs, kernels, lab, logs,
+    processes, schedule, shell, status, terminal, tickets, unbuilt, yard,
 };
 use crate::http::{mcp, no_route, pages};
 
@@ -67,6 +67,7 @@ fn about_the_server() -> Vec<Route> {
 
 fn about_jobs() -> Vec<Route> {
     let download = Ticket(ReadJobs, TicketRule::Get(TicketTarget::Download));
+    let explained = TicketRule::Get(TicketTarget::Explanation);
     vec![
         row!(Post "/schedule" => schedule::schedule [__path_schedule], Key(WriteJobs), InCommit),
         row!(Post "/submit" => schedule::submit [__path_submit], Key(WriteJobs), InCommit),
@@ -82,6 +83,10 @@ fn about_jobs() -> Vec<Route> {
         row!(Get "/jobs/{id}/events" => events::follow [__path_follow], Key(ReadJobs), ONLY_WATCHES),
         row!(Get "/jobs/{id}/logs" => logs::read [__path_read], Key(ReadJobs), ONLY_WATCHES),
         row!(Get "/jobs/{id}/download" => download::read [__path_read], download, Recorded(actions::download)),
+        row!(Get "/jobs/{id}/explained" => explanation::page [__path_page], Person(ReadJobs, Some(explained)), ONLY_WATCHES),
+        row!(Get "/jobs/{id}/diagram.svg" => explanation::diagram [__path_diagram], Ticket(ReadJobs, explained), ONLY_WATCHES),
+        row!(Get "/jobs/{id}/diagram.dot" => explanation::graph [__path_graph], Key(ReadJobs), ONLY_WATCHES),
+        row!(Get "/jobs/{id}/explanation" => explanation::facts [__path_facts], Key(ReadJobs), ONLY_WATCHES),
         row!(Get "/jobs/{id}/audit" => audit::read [__path_read], Key(ReadJobs), ONLY_WATCHES),
     ]
 }
@@ -159,8 +164,7 @@ fn on_ports() -> Vec<Route> {
 }
 
 fn not_built() -> Vec<Route> {
-    const PATHS: [&str; 4] =
-        ["/jobs/{id}/explained", "/jobs/{id}/diagram.svg", "/jobs/{id}/diagram.dot", "/jobs/{id}/recall"];
+    const PATHS: [&str; 1] = ["/jobs/{id}/recall"];
     let row = |path| {
         let audit = Unrecorded("it does nothing yet");
         Route::new(Any, path, unbuilt::refuse, Key(ReadJobs), audit, NotBuilt)

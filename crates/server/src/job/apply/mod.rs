@@ -162,6 +162,7 @@ fn apply_one(
         }
         Change::Journal(entry) => return journal::journal(row, &entry, now_ms, applied),
         Change::Artifact(artifact) => row.artifact = Some(artifact),
+        Change::Explained(explanation) => row.explanation = Some(explanation),
         Change::Audit(entry) => audit(row, &entry, now_ms, applied),
         Change::Event(happened) => event(row, &happened, now_ms, applied),
         Change::Closed => {

@@ -39,6 +39,7 @@ macro_rules! job_columns {
             ("outcome" maybe_word outcome)
             ("artifact_sha256" artifact_sha256 artifact)
             ("artifact_bytes" artifact_bytes artifact)
+            ("explanation" maybe_json explanation)
             ("incarnation" plain incarnation)
             ("attempts" plain attempts)
             ("begun" plain begun)

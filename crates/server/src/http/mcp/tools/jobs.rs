@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use sandyard_api::{
     ApiError, JobId, JobKind, JobListView, JobState, JobView, ScheduleBody, ScheduleView, TicketView, bounds,
 };
+use sandyard_explain::Explanation;
 use serde_json::{Value, json};
 
 use super::super::answer::{MAX_TEXT_BYTES, ToolAnswer, readable};
@@ -18,6 +19,9 @@ const POLL_S: u64 = 5;
 const DEFAULT_LISTED_JOBS: u64 = 20;
 /// Bytes of a log in one call.
 const LOG_BYTES: std::ops::RangeInclusive<u64> = 1024..=1024 * 1024;
+
+/// Longest explanation that is read; only its page is passed on.
+const MAX_EXPLANATION_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) const ENTRIES: &[ToolEntry] = &[
     ToolEntry {
@@ -120,6 +124,17 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
         run: |context, arguments| Box::pin(download_link(context, arguments)),
+    },
+    ToolEntry {
+        name: "explain_result",
+        title: "Explain a result",
+        description: "Explains the code in an ended job's workspace, in Markdown: what it is, how to run and test it, its parts and \
+            how they use each other, where to change what. Computed from the code itself; every use between parts was found \
+            in a file.",
+        effect: ToolEffect::Reads,
+        properties: || json!({"job_id": job_id()}),
+        required: &["job_id"],
+        run: |context, arguments| Box::pin(explain(context, arguments)),
     },
 ];
 
@@ -256,6 +271,13 @@ async fn logs(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<T
     let path = format!("/jobs/{id}/logs?stream={}", super::files::escape(&stream));
     let reply = context.send(ApiCall::new(CallVerb::Get, path).keep(most)).await?.accepted()?;
     Ok(ToolAnswer::of(reply.text()))
+}
+
+async fn explain(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let call = ApiCall::new(CallVerb::Get, format!("/jobs/{id}/explanation")).keep(MAX_EXPLANATION_BYTES);
+    let explanation: Explanation = context.send(call).await?.view()?;
+    Ok(ToolAnswer::of(readable(&explanation.markdown)))
 }
 
 async fn download_link(

@@ -1,0 +1,126 @@
+//! The explanation of a result: a page, its diagram, and the facts behind both.
+//!
+//! Everything here was computed inside a sandbox. Markdown and pictures are written anew from lists of what is known, and the
+//! page may neither run scripts nor request anything.
+
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
+use axum::http::{HeaderName, Uri};
+use axum::response::{IntoResponse, Json};
+use sandyard_api::{ApiError, ErrorBody, ErrorCode};
+use sandyard_explain::page::{PAGE_POLICY, PageDiagram, explained_page, standalone_svg};
+
+use crate::http::HttpState;
+use crate::http::request::extract::RouteJob;
+use crate::http::request::query::query;
+use crate::http::response::failure::HttpAnswer;
+
+/// A picture is a document of its own when it is opened alone: its styles, and nothing else.
+const PICTURE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
+
+/// The explanation as a page: what the result is, how to run it, how its parts work together, with diagrams.
+#[utoipa::path(
+    get, path = "/jobs/{id}/explained", tag = "jobs",
+    params(
+        ("id" = String, Path, description = "The job"),
+        ("ticket" = Option<String>, Query, description = "From POST /jobs/{id}/tickets"),
+    ),
+    responses(
+        (status = 200, description = "A page", body = String, content_type = "text/html"),
+        (status = 404, description = "No such job, or no explanation", body = ErrorBody),
+        (status = 409, description = "The job has not ended", body = ErrorBody),
+    )
+)]
+pub(in crate::http) async fn page(
+    State(state): State<HttpState>,
+    RouteJob(job): RouteJob,
+    uri: Uri,
+) -> HttpAnswer {
+    query(&uri, &["ticket"])?;
+    let explained = state.yard().explanation(&job).await?;
+    let title = format!("{} explained", explained.explanation.name);
+    // The files of an ended job are in its download, where no link leads: their names stay text.
+    let page = explained_page(&title, &explained.explanation.markdown, &explained.diagrams, &|_| None);
+    Ok((headers("text/html; charset=utf-8", PAGE_POLICY), page).into_response())
+}
+
+/// The diagram of all parts as SVG.
+#[utoipa::path(
+    get, path = "/jobs/{id}/diagram.svg", tag = "jobs",
+    params(
+        ("id" = String, Path, description = "The job"),
+        ("ticket" = Option<String>, Query, description = "From POST /jobs/{id}/tickets"),
+    ),
+    responses(
+        (status = 200, description = "The picture", body = String, content_type = "image/svg+xml"),
+        (status = 404, description = "No such job, no explanation, or an image without Graphviz", body = ErrorBody),
+        (status = 409, description = "The job has not ended", body = ErrorBody),
+    )
+)]
+pub(in crate::http) async fn diagram(
+    State(state): State<HttpState>,
+    RouteJob(job): RouteJob,
+    uri: Uri,
+) -> HttpAnswer {
+    query(&uri, &["ticket"])?;
+    let explained = state.yard().explanation(&job).await?;
+    let picture = explained.diagrams.iter().find(|diagram| is_overview(diagram));
+    let svg = picture.and_then(|diagram| standalone_svg(&diagram.svg, &|_| None)).ok_or_else(|| {
+        ApiError::new(ErrorCode::NotExplained, "this explanation has no picture")
+            .with_hint("`GET /jobs/{id}/diagram.dot` is the graph; the full image draws it")
+    })?;
+    Ok((headers("image/svg+xml", PICTURE_POLICY), svg).into_response())
+}
+
+/// The diagram of all parts for `dot` of Graphviz.
+#[utoipa::path(
+    get, path = "/jobs/{id}/diagram.dot", tag = "jobs",
+    params(("id" = String, Path, description = "The job")),
+    responses(
+        (status = 200, description = "The graph", body = String, content_type = "text/vnd.graphviz"),
+        (status = 404, description = "No such job, or no explanation", body = ErrorBody),
+        (status = 409, description = "The job has not ended", body = ErrorBody),
+    )
+)]
+pub(in crate::http) async fn graph(
+    State(state): State<HttpState>,
+    RouteJob(job): RouteJob,
+    uri: Uri,
+) -> HttpAnswer {
+    query(&uri, &[])?;
+    let explained = state.yard().explanation(&job).await?;
+    Ok((headers("text/vnd.graphviz; charset=utf-8", PICTURE_POLICY), explained.explanation.dot)
+        .into_response())
+}
+
+/// The facts behind the page: parts, uses between them with file and line, the page in Markdown.
+#[utoipa::path(
+    get, path = "/jobs/{id}/explanation", tag = "jobs",
+    params(("id" = String, Path, description = "The job")),
+    responses(
+        (status = 200, description = "The explanation", body = Object),
+        (status = 404, description = "No such job, or no explanation", body = ErrorBody),
+        (status = 409, description = "The job has not ended", body = ErrorBody),
+    )
+)]
+pub(in crate::http) async fn facts(
+    State(state): State<HttpState>,
+    RouteJob(job): RouteJob,
+    uri: Uri,
+) -> HttpAnswer {
+    query(&uri, &[])?;
+    Ok(Json(state.yard().explanation(&job).await?.explanation).into_response())
+}
+
+fn is_overview(diagram: &PageDiagram) -> bool {
+    diagram.slug.is_empty()
+}
+
+fn headers(kind: &'static str, policy: &'static str) -> [(HeaderName, &'static str); 4] {
+    [
+        (CONTENT_TYPE, kind),
+        (CONTENT_SECURITY_POLICY, policy),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-cache"),
+    ]
+}
