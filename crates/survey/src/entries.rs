@@ -1,8 +1,8 @@
 //! Where execution begins: commands that manifests declare, and functions that languages start with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use sandyard_explain::facts::{EntryFact, FileRole};
+use sandyard_explain::facts::{EntryFact, FileRole, FileUse, UseKind};
 use sandyard_syntax::SourceLanguage;
 
 use crate::manifests::DeclaredCommand;
@@ -10,7 +10,10 @@ use crate::resolve::TreeIndex;
 use crate::scan::FoundEntry;
 
 /// The entries of a tree, at most one for each file and symbol.
-pub(crate) fn entries(index: &TreeIndex<'_>) -> Vec<EntryFact> {
+pub(crate) fn entries(index: &TreeIndex<'_>, uses: &[FileUse]) -> Vec<EntryFact> {
+    let imports = uses.iter().filter(|one| one.from != one.to && one.kind == UseKind::Import);
+    let imported: BTreeSet<usize> =
+        imports.filter(|one| index.roles[one.from] == FileRole::Source).map(|one| one.to).collect();
     let mut found: BTreeMap<(usize, String), EntryFact> = BTreeMap::new();
     for command in &index.manifests.commands {
         if let Some(entry) = declared(index, command) {
@@ -26,6 +29,11 @@ pub(crate) fn entries(index: &TreeIndex<'_>) -> Vec<EntryFact> {
                 found.insert((file, entry.symbol.clone()), fact);
             }
         }
+    }
+    // A module that others import and that can also be run shows itself; it is no program unless nothing else is.
+    let shows_itself = |entry: &EntryFact| entry.symbol == "__main__" && imported.contains(&entry.file);
+    if found.values().any(|entry| !shows_itself(entry)) {
+        found.retain(|_, entry| !shows_itself(entry));
     }
     found.into_values().collect()
 }
@@ -71,7 +79,7 @@ fn implicit(index: &TreeIndex<'_>, file: usize, entry: &FoundEntry) -> EntryFact
     let path = &index.paths[file];
     let stem = path.rsplit('/').next().unwrap_or(path).split('.').next().unwrap_or_default();
     let parent = path.rsplit('/').nth(1);
-    let general = ["main", "__main__", "index", "mod", "app", "Main"].contains(&stem);
+    let general = ["main", "__main__", "__init__", "index", "mod", "app", "Main"].contains(&stem);
     let name = match parent {
         Some("src") if general => index.manifests.package_of(path).unwrap_or_else(|| stem.to_owned()),
         Some(parent) if general => parent.to_owned(),

@@ -49,7 +49,7 @@ pub fn survey(tree: &FileTree, limits: SurveyLimits) -> ProjectFacts {
     let roles: Vec<FileRole> = paths.iter().map(|path| role(path)).collect();
     let index = TreeIndex::new(&paths, &roles, &scans, &manifests);
     let resolved = resolve(&index);
-    let entries = entries(&index);
+    let entries = entries(&index, &resolved.uses);
     let routes = scans.iter().enumerate().filter(|(file, _)| roles[*file] == FileRole::Source);
     let routes = routes.flat_map(|(file, scan)| {
         scan.routes.iter().map(move |route| RouteFact {

@@ -2,14 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::{FileUse, ProjectFacts, UseKind};
+use crate::facts::{FileUse, ProjectFacts, SymbolFact, UseKind};
 use crate::structure::ProjectStructure;
 use crate::text::escape::{code_span, place, words};
 
 /// Steps of the way.
 const MAX_STEPS: usize = 9;
 
+/// Routes and entries that are tried.
+const MAX_STARTS: usize = 20;
+/// A way of an entry with fewer steps is compared with ways of other symbols.
+const GOOD_STEPS: usize = 4;
+
 /// Where a way begins.
+#[derive(Clone)]
 struct WayStart {
     file: usize,
     line: u32,
@@ -18,9 +24,13 @@ struct WayStart {
 }
 
 pub(super) fn walkthrough(facts: &ProjectFacts, structure: &ProjectStructure) -> String {
-    let best = starts(facts, structure).into_iter().map(|start| (follow(facts, structure, &start), start));
-    // The longest way tells most; of equals, the first.
-    let best = best.max_by_key(|(steps, _)| steps.len());
+    let longest = |starts: Vec<WayStart>| {
+        let ways = starts.into_iter().map(|start| (follow(facts, structure, &start), start));
+        // The longest way tells most; of equals, the first.
+        ways.rev().max_by_key(|(steps, _)| steps.len())
+    };
+    let best = longest(starts(facts)).filter(|(steps, _)| steps.len() >= GOOD_STEPS);
+    let best = best.or_else(|| longest([starts(facts), symbol_starts(facts, structure)].concat()));
     let Some((steps, start)) = best.filter(|(steps, _)| steps.len() >= 2) else { return String::new() };
     let part_of = structure.part_of_files(facts.files.len());
     let part = |file: usize| part_of[file].map(|part| structure.parts[part].name.as_str());
@@ -55,35 +65,49 @@ pub(super) fn walkthrough(facts: &ProjectFacts, structure: &ProjectStructure) ->
     out
 }
 
-/// Entries and routes, then the file that matters most.
-fn starts(facts: &ProjectFacts, structure: &ProjectStructure) -> Vec<WayStart> {
+/// Routes and entries.
+fn starts(facts: &ProjectFacts) -> Vec<WayStart> {
     let mut starts = Vec::new();
-    for route in facts.routes.iter().take(20) {
+    for route in facts.routes.iter().take(MAX_STARTS) {
         let title = format!(
             "A request {} is answered like this:",
             code_span(&format!("{} {}", route.method, route.path))
         );
         starts.push(WayStart { file: route.file, line: route.line, symbol: route.handler.clone(), title });
     }
-    for entry in facts.entries.iter().take(20) {
-        let symbol = Some(entry.symbol.clone()).filter(|symbol| !symbol.is_empty() && symbol != "__main__");
+    for entry in facts.entries.iter().take(MAX_STARTS) {
+        let symbol = Some(entry.symbol.clone())
+            .filter(|symbol| !symbol.is_empty() && symbol != "__main__" && symbol != "listen");
         let title = format!(
             "A run of {} goes like this:",
             code_span(entry.command.as_deref().unwrap_or(&entry.name))
         );
         starts.push(WayStart { file: entry.file, line: entry.line, symbol, title });
     }
-    if starts.is_empty() {
-        let first = structure.parts.iter().flat_map(|part| part.files.first()).copied();
-        starts.extend(first.map(|file| {
-            let title = format!(
-                "Followed from {}, the code works together like this:",
-                code_span(&facts.files[file].path)
-            );
-            WayStart { file, line: 1, symbol: None, title }
-        }));
-    }
     starts
+}
+
+/// Public functions of the files that matter, for a library that nothing starts.
+fn symbol_starts(facts: &ProjectFacts, structure: &ProjectStructure) -> Vec<WayStart> {
+    let files = structure.parts.iter().flat_map(|part| part.files.iter().take(2)).copied();
+    let symbols = files.flat_map(|file| {
+        let symbols = facts.files[file].symbols.iter();
+        symbols
+            .filter(|symbol| symbol.public && matches!(symbol.kind.as_str(), "function" | "method"))
+            .take(10)
+            .map(move |symbol| (file, symbol))
+    });
+    let start = |(file, symbol): (usize, &SymbolFact)| WayStart {
+        file,
+        line: symbol.line,
+        symbol: Some(symbol.name.clone()),
+        title: format!(
+            "A call of {} in {} goes like this:",
+            code_span(&symbol.name),
+            place(&facts.files[file].path, symbol.line)
+        ),
+    };
+    symbols.map(start).collect()
 }
 
 fn follow<'facts>(

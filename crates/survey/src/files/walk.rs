@@ -3,17 +3,17 @@
 //! Each folder is opened name by name from the first one without following links, so a folder that is exchanged for a
 //! link meanwhile leads nowhere. Links are counted, never followed: there are no loops and no ways out.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, openat};
 use sandyard_explain::facts::LeftOutCounts;
 use sandyard_syntax::SourceLanguage;
 
-use crate::files::classify::{has_generated_name, is_binary, is_built, is_generated, is_vendored};
+use crate::files::classify::{has_generated_name, is_binary, is_built, is_generated, is_twin, is_vendored};
 use crate::files::ignore::IgnoreRules;
 use crate::files::tree::{FileTree, TreeFile};
 
@@ -116,7 +116,8 @@ struct PendingFolder {
 /// If the folder itself can't be opened. Anything inside that can't be read is counted.
 pub fn read_folder(folder: &Path, limits: WalkLimits) -> Result<FileTree, WalkFailure> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let handle = rustix::fs::open(folder, flags, Mode::empty())
+    // Not `open`, which is another call of the kernel than the one that the reader's filter allows.
+    let handle = openat(CWD, folder, flags, Mode::empty())
         .map_err(|error| WalkFailure { folder: folder.to_owned(), source: error.into() })?;
     let mut walk = FolderWalk {
         root: handle,
@@ -150,6 +151,7 @@ impl FolderWalk {
         let has_sources = entries.iter().any(|(name, kind)| {
             *kind == FileType::Directory && matches!(name.as_str(), "src" | "lib" | "source")
         });
+        let names: BTreeSet<String> = entries.iter().map(|(name, _)| name.clone()).collect();
         for (name, kind) in entries {
             let path = format!("{}{name}", folder.base);
             let is_folder = kind == FileType::Directory;
@@ -163,6 +165,8 @@ impl FolderWalk {
                 self.left_out.ignored += 1;
             } else if is_folder {
                 self.enter(&folder, path, pending);
+            } else if is_twin(&name, |other| names.contains(other)) {
+                self.left_out.generated += 1;
             } else if kind == FileType::RegularFile {
                 self.file(&handle, &name, path);
             } else {

@@ -6,7 +6,7 @@ use sandyard_explain::facts::FileRole;
 use sandyard_syntax::SourceLanguage;
 
 use crate::manifests::TreeManifests;
-use crate::scan::FileScan;
+use crate::scan::{FileScan, FoundAlias};
 
 /// All scans of a tree, with the ways to find something in them.
 pub(crate) struct TreeIndex<'tree> {
@@ -19,6 +19,8 @@ pub(crate) struct TreeIndex<'tree> {
     by_name: BTreeMap<&'tree str, Vec<usize>>,
     /// Symbols of each file by name, with their place in the list.
     symbols: Vec<BTreeMap<&'tree str, usize>>,
+    /// Assignments of each file by place and name, as places in the list.
+    aliases: Vec<BTreeMap<(Option<usize>, &'tree str), Vec<usize>>>,
     /// Files of each folder by package name (Go), and of each package (Java).
     packages: BTreeMap<String, Vec<usize>>,
     /// Definitions of C functions in the whole tree.
@@ -63,7 +65,9 @@ impl<'tree> TreeIndex<'tree> {
                 names
             })
             .collect();
+        let aliases = scans.iter().map(aliases_by_name).collect();
         let mut index = Self {
+            aliases,
             paths,
             roles,
             scans,
@@ -93,9 +97,21 @@ impl<'tree> TreeIndex<'tree> {
         candidates.iter().filter(fits).copied().collect()
     }
 
+    /// Assignments to a name in one place of a file.
+    pub(crate) fn aliases(&self, file: usize, within: Option<usize>, name: &str) -> Vec<&'tree FoundAlias> {
+        let places = self.aliases[file].get(&(within, name)).map(Vec::as_slice).unwrap_or_default();
+        places.iter().filter_map(|place| self.scans[file].aliases.get(*place)).collect()
+    }
+
     /// True if a file defines a symbol.
     pub(crate) fn defines(&self, file: usize, name: &str) -> bool {
         self.symbols[file].contains_key(name)
+    }
+
+    /// True if a symbol is a class.
+    pub(crate) fn is_class(&self, file: usize, name: &str) -> bool {
+        let symbol = self.symbols[file].get(name).and_then(|place| self.scans[file].symbols.get(*place));
+        symbol.is_some_and(|symbol| symbol.kind == "class")
     }
 
     /// True if a symbol is a constant, whose call runs something else.
@@ -120,6 +136,14 @@ impl<'tree> TreeIndex<'tree> {
     pub(crate) fn rust(&self) -> &super::rust::ModuleTree {
         &self.rust
     }
+}
+
+fn aliases_by_name(scan: &FileScan) -> BTreeMap<(Option<usize>, &str), Vec<usize>> {
+    let mut found: BTreeMap<(Option<usize>, &str), Vec<usize>> = BTreeMap::new();
+    for (place, alias) in scan.aliases.iter().enumerate() {
+        found.entry((alias.within, alias.name.as_str())).or_default().push(place);
+    }
+    found
 }
 
 /// The folder of a path, empty for the first one.

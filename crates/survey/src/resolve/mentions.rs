@@ -5,10 +5,13 @@ use sandyard_syntax::SourceLanguage;
 
 use crate::resolve::bindings::{BoundName, FileLinks};
 use crate::resolve::index::{TreeIndex, folder};
-use crate::scan::FoundMention;
+use crate::scan::{FoundAlias, FoundMention};
 
 /// Files that pass a name on to each other. A longer chain is a circle.
 const MAX_HOPS: usize = 8;
+
+/// Methods of a class in which assignments to `self` are looked for.
+const MAX_METHODS: usize = 200;
 
 /// The uses that the mentions of a file are.
 pub(super) fn resolve(index: &TreeIndex<'_>, links: &[FileLinks], from: usize) -> Vec<FileUse> {
@@ -44,47 +47,134 @@ fn target(
     from: usize,
     mention: &FoundMention,
 ) -> Option<(usize, String)> {
-    let path = &mention.path;
-    let scan = &index.scans[from];
-    if matches!(path[0].as_str(), "self" | "this" | "cls") && path.len() == 2 {
-        return own_method(index, from, mention).map(|method| (from, method));
-    }
-    if scan.language == SourceLanguage::Rust && path.len() > 1 {
-        return index.rust().mention(index, links, from, mention);
-    }
-    // The longest module name first: `import a.b` binds `a.b`.
-    for length in (1..=path.len()).rev() {
-        if let Some(bound) = links[from].bindings.get(&path[..length].join(".")) {
-            return follow(index, links, bound, &path[length..], MAX_HOPS);
-        }
-    }
-    if index.defines(from, &path[0]) {
-        let qualified = path.get(1).map(|member| format!("{}.{member}", path[0]));
-        let name = qualified
-            .filter(|name| index.defines(from, name))
-            .or_else(|| (path.len() == 1).then(|| path[0].clone()))?;
-        return Some((from, name));
-    }
-    if scan.locals.contains(&path[0]) {
-        return None;
-    }
-    let defining: Vec<usize> = neighbours(index, links, from, &path[0]);
-    match defining.as_slice() {
-        [file] if path.len() == 1 || scan.language == SourceLanguage::Java => {
-            let method = path.get(1).map(|member| format!("{}.{member}", path[0]));
-            let name = method.filter(|name| index.defines(*file, name)).unwrap_or_else(|| path[0].clone());
-            Some((*file, name))
-        }
-        _ => None,
-    }
+    let lookup = NameLookup { index, links, from };
+    lookup.path(&mention.path, mention.within, Some(mention), MAX_HOPS)
 }
 
-fn own_method(index: &TreeIndex<'_>, from: usize, mention: &FoundMention) -> Option<String> {
-    let symbols = &index.scans[from].symbols;
-    let around = symbols.get(mention.within?)?;
-    let class = around.name.split_once('.').map_or(around.name.as_str(), |(class, _)| class);
-    let method = format!("{class}.{}", mention.path[1]);
-    index.defines(from, &method).then_some(method)
+/// Finds what names of a file mean.
+struct NameLookup<'tree, 'facts> {
+    index: &'tree TreeIndex<'facts>,
+    links: &'tree [FileLinks],
+    from: usize,
+}
+
+impl NameLookup<'_, '_> {
+    fn path(
+        &self,
+        path: &[String],
+        within: Option<usize>,
+        mention: Option<&FoundMention>,
+        hops: usize,
+    ) -> Option<(usize, String)> {
+        let hops = hops.checked_sub(1)?;
+        let (index, from) = (self.index, self.from);
+        let scan = &index.scans[from];
+        if matches!(path[0].as_str(), "self" | "this" | "cls") {
+            return self.own(path, within, hops);
+        }
+        if scan.language == SourceLanguage::Rust && path.len() > 1 {
+            return mention.and_then(|mention| index.rust().mention(index, self.links, from, mention));
+        }
+        if let Some(aliases) = self.aliases(&path[0], within) {
+            return self.alias(&aliases, path, hops);
+        }
+        // The longest module name first: `import a.b` binds `a.b`.
+        for length in (1..=path.len()).rev() {
+            if let Some(bound) = self.links[from].bindings.get(&path[..length].join(".")) {
+                return follow(index, self.links, bound, &path[length..], MAX_HOPS);
+            }
+        }
+        if index.defines(from, &path[0]) {
+            let Some(member) = path.get(1) else { return Some((from, path[0].clone())) };
+            return self.method(from, &path[0], member, hops).filter(|_| path.len() == 2);
+        }
+        if scan.locals.contains(&path[0]) {
+            return None;
+        }
+        match neighbours(index, self.links, from, &path[0]).as_slice() {
+            [file] if path.len() == 1 || scan.language == SourceLanguage::Java => {
+                let method = path.get(1).map(|member| format!("{}.{member}", path[0]));
+                let name =
+                    method.filter(|name| index.defines(*file, name)).unwrap_or_else(|| path[0].clone());
+                Some((*file, name))
+            }
+            _ => None,
+        }
+    }
+
+    /// `self.method`, or a method of what `self.attribute` was assigned.
+    fn own(&self, path: &[String], within: Option<usize>, hops: usize) -> Option<(usize, String)> {
+        let symbols = &self.index.scans[self.from].symbols;
+        let around = &symbols.get(within?)?.name;
+        let class = around.split_once('.').map_or(around.as_str(), |(class, _)| class);
+        let member = path.get(1)?;
+        if path.len() == 2 {
+            return self.method(self.from, class, member, hops).or_else(|| self.attribute(class, path, hops));
+        }
+        self.attribute(class, path, hops)
+    }
+
+    /// What the only assignment to `self.name` in a class means.
+    fn attribute(&self, class: &str, path: &[String], hops: usize) -> Option<(usize, String)> {
+        let scan = &self.index.scans[self.from];
+        let name = format!("self.{}", path.get(1)?);
+        let prefix = format!("{class}.");
+        let methods = scan
+            .symbols
+            .iter()
+            .enumerate()
+            .filter(|(_, symbol)| symbol.name.starts_with(&prefix))
+            .take(MAX_METHODS);
+        let found: Vec<&FoundAlias> =
+            methods.flat_map(|(place, _)| self.index.aliases(self.from, Some(place), &name)).collect();
+        self.alias(&found, &path[1..], hops)
+    }
+
+    /// Assignments to a name, in the innermost place that has any. `None` if it has none and means something else.
+    fn aliases(&self, name: &str, within: Option<usize>) -> Option<Vec<&FoundAlias>> {
+        for place in [within, None] {
+            let found = self.index.aliases(self.from, place, name);
+            if !found.is_empty() {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// What a variable stands for, if it is assigned once. Two assignments could mean two things.
+    fn alias(&self, found: &[&FoundAlias], path: &[String], hops: usize) -> Option<(usize, String)> {
+        let [alias] = found else { return None };
+        if alias.path.is_empty() || alias.path[0] == path[0] && alias.within.is_none() {
+            return None;
+        }
+        let (file, symbol) = self.path(&alias.path, alias.within, None, hops)?;
+        match (alias.made, path) {
+            (false, [_]) => Some((file, symbol)),
+            (_, [_, member]) if self.index.is_class(file, &symbol) => {
+                self.method(file, &symbol, member, hops)
+            }
+            _ => None,
+        }
+    }
+
+    /// A method of a class or of its bases.
+    fn method(&self, file: usize, class: &str, member: &str, hops: usize) -> Option<(usize, String)> {
+        let hops = hops.checked_sub(1)?;
+        let name = format!("{class}.{member}");
+        if self.index.defines(file, &name) {
+            return Some((file, name));
+        }
+        let scan = &self.index.scans[file];
+        let there = NameLookup { index: self.index, links: self.links, from: file };
+        let bases = scan
+            .bases
+            .iter()
+            .filter(|(at, _)| scan.symbols.get(*at).is_some_and(|symbol| symbol.name == class));
+        bases.into_iter().find_map(|(_, base)| {
+            let (base_file, base_class) = there.path(base, None, None, hops)?;
+            there.method(base_file, &base_class, member, hops)
+        })
+    }
 }
 
 /// Files whose names need no import: wildcard imports, and the rest of the package.

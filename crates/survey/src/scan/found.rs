@@ -16,6 +16,10 @@ pub(crate) struct FileScan {
     pub(crate) entries: Vec<FoundEntry>,
     pub(crate) routes: Vec<FoundRoute>,
     pub(crate) marks: Vec<(u32, String)>,
+    /// Variables that stand for something with a name.
+    pub(crate) aliases: Vec<FoundAlias>,
+    /// Bases of classes: index of the class, and the path of a base as written.
+    pub(crate) bases: Vec<(usize, Vec<String>)>,
     /// Package clause of Java and Go.
     pub(crate) package: Option<String>,
     /// Names that are bound inside functions, so that a mention may mean those.
@@ -35,6 +39,8 @@ impl FileScan {
             entries: Vec::new(),
             routes: Vec::new(),
             marks: Vec::new(),
+            aliases: Vec::new(),
+            bases: Vec::new(),
             package: None,
             locals: std::collections::BTreeSet::new(),
         }
@@ -100,6 +106,19 @@ pub(crate) struct FoundMention {
     pub(crate) within: Option<usize>,
     /// True for a call.
     pub(crate) call: bool,
+}
+
+/// A variable that is assigned something with a name: `a = b.c`, or what `B()` makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FoundAlias {
+    /// Name of the variable, or `self.name` of an attribute.
+    pub(crate) name: String,
+    /// Index of the symbol around the assignment.
+    pub(crate) within: Option<usize>,
+    /// What is assigned; empty if it has no name.
+    pub(crate) path: Vec<String>,
+    /// True if the value is what a call of the path returns.
+    pub(crate) made: bool,
 }
 
 /// Names of a mention that are kept.

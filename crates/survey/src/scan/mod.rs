@@ -13,7 +13,7 @@ mod rust;
 mod state;
 mod words;
 
-pub(crate) use found::{FileScan, FoundEntry, FoundImport, FoundMention, ImportForm};
+pub(crate) use found::{FileScan, FoundAlias, FoundEntry, FoundImport, FoundMention, ImportForm};
 use sandyard_syntax::{Node, ParseLimits, SourceLanguage, TreeStep, outline_of_tree, parse, walk_tree};
 use state::ScanState;
 pub(crate) use words::{cut, first_sentence};

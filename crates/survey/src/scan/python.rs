@@ -20,6 +20,12 @@ pub(super) fn visit(state: &mut ScanState<'_>, node: Node<'_>) -> TreeStep {
         "if_statement" => main_guard(state, node),
         "decorated_definition" => routes(state, node),
         "call" => call(state, node),
+        "assignment" => assignment(state, node),
+        "for_statement" | "for_in_clause" | "named_expression" | "with_item" | "as_pattern" => {
+            rebound(state, node)
+        }
+        "parameters" | "lambda_parameters" => parameters(state, node),
+        "class_definition" => bases(state, node),
         "attribute" => {
             if let Some(path) = dotted(state, node) {
                 state.mention(path, last(node), false);
@@ -108,6 +114,68 @@ fn call(state: &mut ScanState<'_>, node: Node<'_>) {
     state.done = Some(function.id());
     table_route(state, node, &path);
     state.mention(path, last(function), true);
+}
+
+/// What an assignment to a name or to an attribute of `self` gives it.
+fn assignment(state: &mut ScanState<'_>, node: Node<'_>) {
+    let Some(left) = node.child_by_field_name("left") else { return };
+    let Some(target) =
+        dotted(state, left).filter(|target| target.len() == 1 || target[0] == "self" && target.len() == 2)
+    else {
+        return rebound(state, node);
+    };
+    let right = node.child_by_field_name("right");
+    let value = right.and_then(|right| match right.kind() {
+        "call" => Some((dotted(state, right.child_by_field_name("function")?)?, true)),
+        _ => Some((dotted(state, right)?, false)),
+    });
+    let (path, made) = value.unwrap_or_default();
+    state.alias(target.join("."), node, path, made);
+}
+
+/// Names that get a value which is not known.
+fn rebound(state: &mut ScanState<'_>, node: Node<'_>) {
+    let target = ["left", "name", "alias"].iter().find_map(|field| node.child_by_field_name(field));
+    let Some(target) = target else { return };
+    let mut cursor = target.walk();
+    let names: Vec<Node<'_>> = std::iter::once(target)
+        .chain(target.named_children(&mut cursor))
+        .filter(|name| name.kind() == "identifier")
+        .collect();
+    for name in names {
+        let text = state.name(name);
+        state.alias(text, node, Vec::new(), false);
+    }
+}
+
+fn parameters(state: &mut ScanState<'_>, node: Node<'_>) {
+    let mut cursor = node.walk();
+    let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+    for child in children {
+        let name = child.child_by_field_name("name").unwrap_or(child);
+        let name = if name.kind() == "identifier" {
+            Some(name)
+        } else {
+            name.named_child(0).filter(|inner| inner.kind() == "identifier")
+        };
+        if let Some(name) = name {
+            let text = state.name(name);
+            state.alias(text, node, Vec::new(), false);
+        }
+    }
+}
+
+fn bases(state: &mut ScanState<'_>, node: Node<'_>) {
+    let (Some(list), Some(name)) =
+        (node.child_by_field_name("superclasses"), node.child_by_field_name("name"))
+    else {
+        return;
+    };
+    let Some(class) = state.within(name) else { return };
+    let mut cursor = list.walk();
+    let found: Vec<Vec<String>> =
+        list.named_children(&mut cursor).filter_map(|base| dotted(state, base)).collect();
+    state.scan.bases.extend(found.into_iter().map(|base| (class, base)));
 }
 
 /// Routes in tables: `path("…", view)` of Django and `add_get("…", handler)` of aiohttp.

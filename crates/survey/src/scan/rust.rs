@@ -42,6 +42,7 @@ pub(super) fn visit(state: &mut ScanState<'_>, node: Node<'_>) -> TreeStep {
             let name = node.child_by_field_name("macro");
             mention_path(state, name, true);
         }
+        "token_tree" => token_paths(state, node),
         "scoped_identifier" | "scoped_type_identifier" => {
             mention_path(state, Some(node), false);
             return TreeStep::Skip;
@@ -266,6 +267,38 @@ fn mention_path(state: &mut ScanState<'_>, node: Option<Node<'_>>, call: bool) {
     if let Some(path) = path_of(state, node) {
         state.done = Some(node.id());
         state.mention(path, last(node), call);
+    }
+}
+
+/// Paths among the tokens of a macro's arguments, which have no structure of their own.
+fn token_paths(state: &mut ScanState<'_>, node: Node<'_>) {
+    let mut cursor = node.walk();
+    let mut path: Vec<String> = Vec::new();
+    let mut last: Option<Node<'_>> = None;
+    let mut joined = false;
+    for child in node.children(&mut cursor) {
+        match child.kind() {
+            "::" => joined = !path.is_empty(),
+            "identifier" | "self" | "super" | "crate" => {
+                if !joined {
+                    path.clear();
+                }
+                // Bounded here, because tokens may go on for the whole file.
+                if path.len() <= MAX_PATH {
+                    path.push(state.name(child));
+                }
+                last = Some(child);
+                joined = false;
+            }
+            kind => {
+                let call = kind == "token_tree" && state.parsed.source.get(child.start_byte()) == Some(&b'(');
+                if let Some(at) = last.take().filter(|_| path.len() > 1) {
+                    state.mention(std::mem::take(&mut path), at, call);
+                }
+                path.clear();
+                joined = false;
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sandyard_explain::facts::{FileDepth, SymbolFact};
 use sandyard_syntax::{DefinitionKind, Node, ParsedSource, SourceLanguage, SourceOutline};
 
-use crate::scan::found::{FileScan, FoundMention, MAX_PATH};
+use crate::scan::found::{FileScan, FoundAlias, FoundMention, MAX_PATH};
 use crate::scan::words::first_sentence;
 
 /// Mentions kept of one file. A file that people wrote has fewer different ones.
@@ -73,7 +73,7 @@ impl<'scan> ScanState<'scan> {
     }
 
     /// Index of the innermost symbol around a node that is no constant: the value of a constant is code of its surroundings.
-    fn code_around(&self, node: Node<'_>) -> Option<usize> {
+    pub(crate) fn code_around(&self, node: Node<'_>) -> Option<usize> {
         let mut present = self.within(node);
         while let Some(index) = present {
             let definition = &self.outline.definitions[index];
@@ -95,6 +95,14 @@ impl<'scan> ScanState<'scan> {
             present = self.outline.definitions[index].parent;
         }
         true
+    }
+
+    /// Notes what a variable stands for.
+    pub(crate) fn alias(&mut self, name: String, at: Node<'_>, path: Vec<String>, made: bool) {
+        if self.scan.aliases.len() < MAX_MENTIONS && !name.is_empty() {
+            let within = self.code_around(at);
+            self.scan.aliases.push(FoundAlias { name, within, path, made });
+        }
     }
 
     /// Notes a mention, once for each symbol around it.
