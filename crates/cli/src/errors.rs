@@ -5,6 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sandyard_sandbox::reader::ReaderError;
 use sandyard_server::http::mcp::StreamsError;
 
 use crate::client::ClientError;
@@ -50,6 +51,9 @@ pub(crate) enum CommandError {
         #[source]
         source: zip::result::ZipError,
     },
+    /// The reader could not explain a folder.
+    #[error("read the folder")]
+    Reader(#[source] ReaderError),
     /// An audit can't be verified.
     #[error("check the audit")]
     Audit(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -102,6 +106,9 @@ impl CommandError {
             Self::AmbiguousJob { .. } => Some("write more of the id".to_owned()),
             Self::Audit(_) => {
                 Some("a job that never began has an empty download; its audit is on the server".to_owned())
+            }
+            Self::Reader(_) => {
+                Some("the reader needs Linux 5.13 with Landlock; `sandyard doctor` tells".to_owned())
             }
             Self::File { .. } | Self::Archive { .. } | Self::Output(_) | Self::Tools(_) => None,
         }

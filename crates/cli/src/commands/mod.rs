@@ -8,6 +8,7 @@ mod cp;
 mod demo;
 mod doctor;
 mod download;
+mod explain;
 mod image;
 mod logs;
 mod man;
@@ -69,6 +70,7 @@ pub(crate) enum CliVerb {
     Rm(rm::RmCommand),
     Prune(prune::PruneCommand),
     Download(download::DownloadCommand),
+    Explain(explain::ExplainCommand),
     Audit(audit::AuditCommand),
     Shell(shell::ShellCommand),
     Code(code::CodeCommand),
@@ -98,6 +100,7 @@ impl CliVerb {
             Self::Rm(command) => block_on(command.run(context)),
             Self::Prune(command) => block_on(command.run(context)),
             Self::Download(command) => block_on(command.run(context)),
+            Self::Explain(command) => block_on(command.run(context)),
             Self::Audit(command) => block_on(command.run(context)),
             Self::Shell(command) => block_on(command.run(context)),
             Self::Code(command) => block_on(command.run(context)),

@@ -63,7 +63,7 @@ fn browser_base(client: &ApiClient) -> &str {
 }
 
 /// Opens a link in a browser. Without a local desktop there is none, and the printed link must do.
-fn browse(context: &CommandContext, link: &str) {
+pub(crate) fn browse(context: &CommandContext, link: &str) {
     let desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| context.surroundings.get(name).is_some());
     if !desktop {
         return;
