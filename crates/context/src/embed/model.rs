@@ -1,0 +1,148 @@
+//! The weights of the embedding: a vocabulary of word pieces, and for each a scale and a row of signed bytes.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use crate::codec::ByteReader;
+use crate::embed::pieces::{PieceCounts, cut_word};
+use crate::embed::vectors::unit_bytes;
+use crate::terms::parts;
+
+/// Begins every file of weights.
+const MAGIC: &[u8; 8] = b"SYvector";
+/// Layout of the file.
+const VERSION: u32 = 1;
+/// Vectors of other sizes would not be a multiple of a register and are not made by the recipe.
+const MOST_DIMENSIONS: usize = 1024;
+
+/// Why a file can't be used as weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ModelFlaw {
+    /// The file is cut off, damaged or no file of weights.
+    #[error("the weights of the embedding are damaged")]
+    Damaged,
+    /// The file has a layout that this version does not know.
+    #[error("the weights of the embedding have an unknown layout")]
+    UnknownLayout,
+}
+
+/// A static embedding.
+#[derive(Debug)]
+pub struct EmbeddingModel {
+    bytes: Cow<'static, [u8]>,
+    dimensions: usize,
+    /// Numbers of the pieces. Pieces that continue a word begin with `##`.
+    vocabulary: HashMap<Box<str>, u32, RandomState>,
+    scales: Vec<f32>,
+    rows: Range<usize>,
+    fingerprint: u32,
+}
+
+impl EmbeddingModel {
+    /// Reads weights, which stay where they are.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are no weights, or not all of them.
+    pub fn read(bytes: impl Into<Cow<'static, [u8]>>) -> Result<Self, ModelFlaw> {
+        let bytes = bytes.into();
+        parse(&bytes).ok_or(ModelFlaw::Damaged)?.map(|parsed| Self {
+            dimensions: parsed.dimensions,
+            vocabulary: parsed.vocabulary,
+            scales: parsed.scales,
+            rows: parsed.rows,
+            fingerprint: parsed.fingerprint,
+            bytes,
+        })
+    }
+
+    /// Numbers of a vector.
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    pub(crate) fn fingerprint(&self) -> u32 {
+        self.fingerprint
+    }
+
+    /// The vector of a text, of length 127.
+    pub(crate) fn vector_of(&self, text: &str) -> Vec<u8> {
+        let mut counts = PieceCounts::default();
+        crate::terms::runs(text, |run| {
+            let mut pieces = Vec::new();
+            self.pieces_of_run(run, |piece| pieces.push(piece));
+            counts.add(&pieces);
+        });
+        self.vector(&mut counts)
+    }
+
+    /// Calls `visit` with the pieces of a word or identifier.
+    pub(crate) fn pieces_of_run(&self, run: &str, mut visit: impl FnMut(u32)) {
+        if run.len() > crate::terms::LONGEST_TERM_BYTES {
+            return;
+        }
+        parts(run, |part| {
+            // Single letters are variables and say nothing.
+            if part.len() > 1 {
+                cut_word(&part.to_lowercase(), |piece| self.vocabulary.get(piece).copied(), &mut visit);
+            }
+        });
+    }
+
+    /// The vector of counted pieces, of length 127; zeros for nothing. Leaves the counts empty.
+    pub(crate) fn vector(&self, counts: &mut PieceCounts) -> Vec<u8> {
+        let mut sum = vec![0f32; self.dimensions];
+        counts.drain(|piece, count| {
+            let start = self.rows.start + piece as usize * self.dimensions;
+            let row = &self.bytes[start..start + self.dimensions];
+            // A piece that occurs often says hardly more than one that occurs twice.
+            let weight = self.scales[piece as usize] * (count as f32).sqrt();
+            for (sum, &byte) in sum.iter_mut().zip(row) {
+                *sum += weight * f32::from(byte as i8);
+            }
+        });
+        unit_bytes(&sum)
+    }
+}
+
+struct ParsedModel {
+    dimensions: usize,
+    vocabulary: HashMap<Box<str>, u32, RandomState>,
+    scales: Vec<f32>,
+    rows: Range<usize>,
+    fingerprint: u32,
+}
+
+/// magic, version, pieces, dimensions, bytes of the vocabulary, CRC-32 of the rest; then pieces separated by line ends, scales, rows.
+fn parse(bytes: &[u8]) -> Option<Result<ParsedModel, ModelFlaw>> {
+    let mut reader = ByteReader::new(bytes);
+    if reader.raw(MAGIC.len())? != MAGIC {
+        return None;
+    }
+    if u32::from_le_bytes(reader.array()?) != VERSION {
+        return Some(Err(ModelFlaw::UnknownLayout));
+    }
+    let pieces = u32::from_le_bytes(reader.array()?) as usize;
+    let dimensions = u32::from_le_bytes(reader.array()?) as usize;
+    let vocabulary_bytes = u32::from_le_bytes(reader.array()?) as usize;
+    let fingerprint = u32::from_le_bytes(reader.array()?);
+    let head = MAGIC.len() + 20;
+    let rows = head + vocabulary_bytes + pieces.checked_mul(4)?..bytes.len();
+    if !(1..=MOST_DIMENSIONS).contains(&dimensions) || rows.len() != pieces.checked_mul(dimensions)? {
+        return None;
+    }
+    if crc32fast::hash(bytes.get(head..)?) != fingerprint {
+        return None;
+    }
+    let text = std::str::from_utf8(reader.raw(vocabulary_bytes)?).ok()?;
+    let vocabulary: HashMap<Box<str>, u32, RandomState> = text.split('\n').map(Into::into).zip(0..).collect();
+    let scales: Vec<f32> =
+        (0..pieces).map(|_| reader.array().map(f32::from_le_bytes)).collect::<Option<_>>()?;
+    if vocabulary.len() != pieces || scales.iter().any(|scale| !scale.is_finite()) {
+        return None;
+    }
+    Some(Ok(ParsedModel { dimensions, vocabulary, scales, rows, fingerprint }))
+}
