@@ -4,6 +4,9 @@
 //! :   Lines with `text` (and `path`, `name`) are chunks; lines with `query`, `answers` (numbers of chunks, from 0) and `split` are questions. Prints
 //!     hit@1, hit@5, hit@10, MRR and NDCG@10 as JSON. Several values separated by commas are all tried.
 //!
+//! `measure_memory chunks FILE`
+//! :   Prints the chunks of a file.
+//!
 //! `measure_memory scale FOLDER INDEX [--model FILE] [--queries FILE]`
 //! :   Indexes a folder and asks each line of a file. Prints times, sizes and memory as JSON.
 
@@ -30,6 +33,16 @@ fn main() -> Outcome {
         ["set", file] => measure_set(file, &arguments),
         ["scale", folder, index] => {
             println!("{}", measure_scale(Path::new(folder), Path::new(index), &arguments)?);
+            Ok(())
+        }
+        ["chunks", file] => {
+            let text = std::fs::read_to_string(file)?;
+            for chunk in sandyard_context::chunk::chunks(file, &text) {
+                println!(
+                    "{:?} {:?} {}-{} {}",
+                    chunk.kind, chunk.bytes, chunk.first_line, chunk.last_line, chunk.name
+                );
+            }
             Ok(())
         }
         _ => Err("see the head of this file".into()),

@@ -9,20 +9,44 @@ fn texts<'t>(path: &str, text: &'t str) -> Vec<(String, &'t str)> {
 
 #[test]
 fn prose_is_cut_at_headings_and_named_by_them() {
-    let text = "Intro\n\n# One\n\nFirst words.\n\n## Two\n\nSecond.\n```\n# no heading\n```\n\nThree\n=====\nLast.\n";
-    let found = texts("a.md", text);
+    let words = "words of a paragraph. ".repeat(25);
+    let text = format!(
+        "Intro {words}\n\n# One\n\nFirst {words}\n\n## Two\n\nSecond.\n```\n# no heading\n```\n{words}\n\nThree\n=====\nLast {words}"
+    );
+    let found = texts("a.md", &text);
     let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["", "One", "One > Two", "Three"]);
-    assert_eq!(found[3].1, "Three\n=====\nLast.");
+    assert!(found[3].1.starts_with("Three\n=====\nLast"));
     assert!(found[2].1.contains("# no heading"));
+    let short = texts("a.md", "# One\na\n## Two\nb\n");
+    assert_eq!(short, [("One, One > Two".to_owned(), "# One\na\n## Two\nb")]);
 }
 
 #[test]
 fn lines_are_counted_from_one() {
-    let text = "a\n\n# Two\nb\n\n# Six\nc";
+    let words = "word ".repeat(100);
+    let text = format!("a {words}\n\n# Three\n{words}\n\n# Six\n{words}");
     let lines: Vec<(u32, u32)> =
-        chunks("a.md", text).iter().map(|chunk| (chunk.first_line, chunk.last_line)).collect();
+        chunks("a.md", &text).iter().map(|chunk| (chunk.first_line, chunk.last_line)).collect();
     assert_eq!(lines, [(1, 1), (3, 4), (6, 7)]);
+}
+
+#[test]
+fn code_is_cut_by_definitions_and_nothing_is_a_chunk_of_brackets() {
+    let body = "        self.value = compute(self.value)\n".repeat(16);
+    let text = format!(
+        "import os\n\nLIMIT = 3\n\nclass Shop:\n    \"\"\"Sells.\"\"\"\n\n    def open(self):\n{body}\n    def close(self):\n{body}\n\ndef main():\n    Shop().open()\n"
+    );
+    let found = texts("shop.py", &text);
+    let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["Shop.open", "Shop.close", "main"]);
+    assert!(found[0].1.starts_with("import os") && found[0].1.contains("Sells."));
+    let rust = format!(
+        "impl Shop {{\n    fn open(&self) {{\n{body}    }}\n\n    fn close(&self) {{\n{body}    }}\n}}\n"
+    );
+    let found = texts("shop.rs", &rust);
+    assert_eq!(found.len(), 2);
+    assert!(found[0].1.starts_with("impl Shop {") && found[1].1.ends_with("}\n}"));
 }
 
 #[test]
@@ -90,7 +114,7 @@ proptest! {
     #[test]
     fn every_word_of_a_text_is_in_a_chunk(
         words in prop::collection::vec("[a-z]{3,9}[ \n]{1,3}", 0..400),
-        ending in prop::sample::select(vec!["md", "log", "json", "jsonl", "ipynb", "xyz"]),
+        ending in prop::sample::select(vec!["md", "log", "json", "jsonl", "ipynb", "xyz", "py", "js"]),
     ) {
         let text = words.concat();
         let all: String = chunks(&format!("file.{ending}"), &text).into_iter().map(|chunk| text[chunk.bytes].to_owned() + "\n").collect();

@@ -9,7 +9,9 @@ use super::lines;
 use super::spans::ChunkSpan;
 
 /// Neighbours that are together smaller are one chunk: a row of getters is not worth a vector each.
-const SMALL_BYTES: usize = 360;
+const SMALL_BYTES: usize = 500;
+/// A shorter piece between definitions is no chunk of its own.
+const SCRAP_BYTES: usize = 80;
 /// Longest name of a chunk, with the names of what encloses it.
 const LONGEST_NAME_BYTES: usize = 160;
 
@@ -19,7 +21,7 @@ pub(super) fn spans(path: &str, text: &str) -> Option<Vec<ChunkSpan>> {
     let outline = outline(language, text.as_bytes())?;
     let mut cutting = CodeCutting { text, found: Vec::new(), open: Vec::new(), cursor: 0 };
     cutting.walk(&outline);
-    Some(joined(cutting.found))
+    Some(joined(text, cutting.found))
 }
 
 /// A definition that is too large for one chunk, while its parts are cut.
@@ -113,10 +115,25 @@ fn full_name(parent: Option<&String>, name: &str) -> String {
     full[start..].to_owned()
 }
 
-/// Joins small neighbours of the same kind.
-fn joined(spans: Vec<ChunkSpan>) -> Vec<ChunkSpan> {
+/// Joins small neighbours. A scrap between two definitions, such as a closing bracket or the first line of a block, belongs to one of them.
+fn joined(text: &str, spans: Vec<ChunkSpan>) -> Vec<ChunkSpan> {
     let mut found: Vec<ChunkSpan> = Vec::with_capacity(spans.len());
-    for span in spans {
+    let mut scrap: Option<Range<usize>> = None;
+    for mut span in spans {
+        let words = text[span.bytes.clone()].trim();
+        if words.is_empty() {
+            continue;
+        }
+        if span.kind == ChunkKind::Code && words.len() <= SCRAP_BYTES {
+            match found.last_mut() {
+                Some(last) if is_closing(words) && fits(last, &span) => last.bytes.end = span.bytes.end,
+                _ => scrap = Some(scrap.map_or(span.bytes.clone(), |scrap| scrap.start..span.bytes.end)),
+            }
+            continue;
+        }
+        if let Some(before) = scrap.take().filter(|scrap| span.bytes.end - scrap.start <= MAX_BYTES) {
+            span.bytes.start = before.start;
+        }
         match found.last_mut() {
             Some(last) if last.kind == span.kind && span.bytes.end - last.bytes.start <= SMALL_BYTES => {
                 last.bytes.end = span.bytes.end;
@@ -128,5 +145,16 @@ fn joined(spans: Vec<ChunkSpan>) -> Vec<ChunkSpan> {
             _ => found.push(span),
         }
     }
+    found.extend(scrap.map(|scrap| ChunkSpan::new(scrap, ChunkKind::Code, "")));
     found
+}
+
+fn fits(last: &ChunkSpan, next: &ChunkSpan) -> bool {
+    next.bytes.end - last.bytes.start <= MAX_BYTES
+}
+
+fn is_closing(words: &str) -> bool {
+    words
+        .chars()
+        .all(|character| matches!(character, '}' | ')' | ']' | ';' | ',') || character.is_whitespace())
 }

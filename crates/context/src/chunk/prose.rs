@@ -8,6 +8,8 @@ use super::spans::{ChunkSpan, fill, line_ranges};
 
 /// Headings deeper than this don't occur in texts that people write.
 const MAX_LEVELS: usize = 6;
+/// Neighbouring sections that are together shorter are one chunk.
+const SMALL_BYTES: usize = 400;
 /// A longer line is no heading.
 const LONGEST_HEADING_BYTES: usize = 200;
 
@@ -18,10 +20,28 @@ struct ProseSection {
 
 pub(super) fn spans(text: &str) -> Vec<ChunkSpan> {
     let mut found = Vec::new();
-    for section in sections(text) {
+    for section in joined(sections(text)) {
         let paragraphs = lines::blocks(text, section.bytes);
         let filled = fill(text, paragraphs);
         found.extend(filled.into_iter().map(|bytes| ChunkSpan::new(bytes, ChunkKind::Prose, &section.name)));
+    }
+    found
+}
+
+/// Joins short sections with their neighbours: a heading over one line is not worth a chunk.
+fn joined(sections: Vec<ProseSection>) -> Vec<ProseSection> {
+    let mut found: Vec<ProseSection> = Vec::with_capacity(sections.len());
+    for section in sections {
+        match found.last_mut() {
+            Some(last) if section.bytes.end - last.bytes.start <= SMALL_BYTES => {
+                last.bytes.end = section.bytes.end;
+                if last.name.len() + section.name.len() < LONGEST_HEADING_BYTES {
+                    let comma = if last.name.is_empty() { "" } else { ", " };
+                    last.name = format!("{}{comma}{}", last.name, section.name);
+                }
+            }
+            _ => found.push(section),
+        }
     }
     found
 }

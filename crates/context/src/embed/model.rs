@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 use crate::codec::ByteReader;
 use crate::embed::pieces::{PieceCounts, cut_word};
-use crate::embed::vectors::unit_bytes;
+use crate::embed::vectors::{packed, packed_bytes};
 use crate::terms::parts;
 
 /// Begins every file of weights.
@@ -68,15 +68,20 @@ impl EmbeddingModel {
         self.fingerprint
     }
 
-    /// The vector of a text, of length 127.
-    pub(crate) fn vector_of(&self, text: &str) -> Vec<u8> {
+    /// Bytes of a stored vector.
+    pub(crate) fn vector_bytes(&self) -> usize {
+        packed_bytes(self.dimensions)
+    }
+
+    /// The vector of a text.
+    pub(crate) fn vector_of(&self, text: &str) -> Vec<f32> {
         let mut counts = PieceCounts::default();
         crate::terms::runs(text, |run| {
             let mut pieces = Vec::new();
             self.pieces_of_run(run, |piece| pieces.push(piece));
             counts.add(&pieces);
         });
-        self.vector(&mut counts)
+        self.sum(&mut counts)
     }
 
     /// Calls `visit` with the pieces of a word or identifier.
@@ -92,8 +97,12 @@ impl EmbeddingModel {
         });
     }
 
-    /// The vector of counted pieces, of length 127; zeros for nothing. Leaves the counts empty.
+    /// The stored vector of counted pieces. Leaves the counts empty.
     pub(crate) fn vector(&self, counts: &mut PieceCounts) -> Vec<u8> {
+        packed(&self.sum(counts))
+    }
+
+    fn sum(&self, counts: &mut PieceCounts) -> Vec<f32> {
         let mut sum = vec![0f32; self.dimensions];
         counts.drain(|piece, count| {
             let start = self.rows.start + piece as usize * self.dimensions;
@@ -104,7 +113,7 @@ impl EmbeddingModel {
                 *sum += weight * f32::from(byte as i8);
             }
         });
-        unit_bytes(&sum)
+        sum
     }
 }
 

@@ -80,7 +80,7 @@ impl FreshSegment {
     }
 
     /// Returns the bytes of the segment's file and leaves the segment empty. `head` has the counts of nothing yet.
-    pub(crate) fn seal(&self, fingerprint: u64, dimensions: u32) -> Vec<u8> {
+    pub(crate) fn seal(&self, fingerprint: u64, vector_bytes: u32) -> Vec<u8> {
         let mut terms: Vec<(&str, u32)> = self.analyser.terms().collect();
         terms.sort_unstable();
         let mut dictionary = DictionaryWriter::default();
@@ -92,7 +92,7 @@ impl FreshSegment {
         seal(SegmentContents {
             head: SegmentHead {
                 fingerprint,
-                dimensions,
+                vector_bytes,
                 documents: self.documents.len() as u32,
                 text_bytes: self.text_bytes,
                 replaces: Vec::new(),

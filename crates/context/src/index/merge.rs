@@ -25,16 +25,16 @@ pub(super) fn merge(inputs: &[(u64, &SealedSegment)], forgotten: &HashSet<Source
     let dictionary = dictionary(inputs, &maps);
     let mut vectors = Vec::new();
     for ((_, input), map) in inputs.iter().zip(&maps) {
-        let dimensions = input.head.dimensions as usize;
+        let vector_bytes = input.head.vector_bytes as usize;
         for (number, _) in map.iter().enumerate().filter(|(_, new)| new.is_some()) {
-            vectors.extend_from_slice(&input.vectors()[number * dimensions..(number + 1) * dimensions]);
+            vectors.extend_from_slice(&input.vectors()[number * vector_bytes..(number + 1) * vector_bytes]);
         }
     }
     let newest = inputs.last().map(|(_, input)| input.head.clone());
     let Merging { sources, documents, repeats, .. } = merging;
     let head = SegmentHead {
         fingerprint: newest.as_ref().map_or(0, |head| head.fingerprint),
-        dimensions: newest.as_ref().map_or(0, |head| head.dimensions),
+        vector_bytes: newest.as_ref().map_or(0, |head| head.vector_bytes),
         documents: documents.len() as u32,
         text_bytes: documents.iter().map(|row| u64::from(row.bytes)).sum(),
         replaces: inputs.iter().map(|(number, _)| *number).collect(),

@@ -24,7 +24,7 @@ pub(crate) trait SearchableSegment {
     fn documents(&self) -> u32;
     /// The postings of a term.
     fn postings(&self, term: &str) -> Option<Postings<'_>>;
-    /// Vectors of all documents one after the other, as signed bytes; empty if the index has none.
+    /// Vectors of all documents one after the other, packed; empty if the index has none.
     fn vectors(&self) -> &[u8];
     fn document(&self, number: u32) -> Option<DocumentRow>;
     fn sources(&self) -> &[SegmentSource];
@@ -59,7 +59,7 @@ pub(crate) struct SegmentHead {
     /// Fingerprint of settings and model: files made with others are dropped.
     pub(crate) fingerprint: u64,
     /// Bytes of one vector; 0 without vectors.
-    pub(crate) dimensions: u32,
+    pub(crate) vector_bytes: u32,
     pub(crate) documents: u32,
     /// Bytes of text that the documents were made of.
     pub(crate) text_bytes: u64,
@@ -125,7 +125,7 @@ impl SealedSegment {
         let documents = self.head.documents as usize;
         let sources = self.sources.len();
         self.section(Section::DocumentOffsets).len() == documents * 4
-            && self.vectors.len() == documents * self.head.dimensions as usize
+            && self.vectors.len() == documents * self.head.vector_bytes as usize
             && self.sources.iter().all(|source| source.documents.end as usize <= documents)
             && self.repeats.iter().all(|repeat| (repeat.place.source as usize) < sources)
     }
@@ -207,17 +207,17 @@ fn read_layout(bytes: &[u8]) -> Option<Result<SegmentLayout, SegmentFlaw>> {
 
 fn read_head(head: &mut ByteReader<'_>) -> Option<SegmentHead> {
     let fingerprint = u64::from_le_bytes(head.array()?);
-    let dimensions = head.number_u32()?;
+    let vector_bytes = head.number_u32()?;
     let documents = head.number_u32()?;
     let text_bytes = head.number()?;
     let replaces = (0..head.count()?).map(|_| head.number()).collect::<Option<_>>()?;
-    Some(SegmentHead { fingerprint, dimensions, documents, text_bytes, replaces })
+    Some(SegmentHead { fingerprint, vector_bytes, documents, text_bytes, replaces })
 }
 
 pub(super) fn write_head(head: &SegmentHead, writer: &mut ByteWriter) {
     writer.number(VERSION);
     writer.raw(&head.fingerprint.to_le_bytes());
-    writer.number(u64::from(head.dimensions));
+    writer.number(u64::from(head.vector_bytes));
     writer.number(u64::from(head.documents));
     writer.number(head.text_bytes);
     writer.number(head.replaces.len() as u64);

@@ -310,7 +310,7 @@ impl MemoryIndex {
         if self.fresh.is_empty() {
             return Ok(());
         }
-        let bytes = self.fresh.seal(self.fingerprint, self.dimensions());
+        let bytes = self.fresh.seal(self.fingerprint, self.vector_bytes());
         self.write(bytes, 0..0)?;
         self.fresh = FreshSegment::new(self.settings);
         Ok(())
@@ -408,8 +408,8 @@ impl MemoryIndex {
         !self.forgotten.is_empty()
     }
 
-    fn dimensions(&self) -> u32 {
-        self.model.as_ref().map_or(0, |model| model.dimensions() as u32)
+    fn vector_bytes(&self) -> u32 {
+        self.model.as_ref().map_or(0, |model| model.vector_bytes() as u32)
     }
 }
 
