@@ -7,6 +7,9 @@
 //! `measure_memory chunks FILE`
 //! :   Prints the chunks of a file.
 //!
+//! `measure_memory ask FOLDER INDEX --queries FILE [--model FILE] [--count N] [NAME=VALUE]...`
+//! :   Prints the passages for each line of a file as one line of JSON.
+//!
 //! `measure_memory scale FOLDER INDEX [--model FILE] [--queries FILE]`
 //! :   Indexes a folder and asks each line of a file. Prints times, sizes and memory as JSON.
 
@@ -35,6 +38,7 @@ fn main() -> Outcome {
             println!("{}", measure_scale(Path::new(folder), Path::new(index), &arguments)?);
             Ok(())
         }
+        ["ask", folder, index] => ask(Path::new(folder), Path::new(index), &arguments),
         ["chunks", file] => {
             let text = std::fs::read_to_string(file)?;
             for chunk in sandyard_context::chunk::chunks(file, &text) {
@@ -225,24 +229,31 @@ fn measure_scale(folder: &Path, index_folder: &Path, arguments: &Arguments) -> R
     let (mut index, opening) = MemoryIndex::open(index_folder, LexicalSettings::default(), model)?;
     let open_ms = started.elapsed().as_secs_f64() * 1000.0;
     let started = Instant::now();
+    let processor_before = processor_ms();
     let synced = sync(&mut index, folder, |_, _| {})?;
     index.flush()?;
     let sync_s = started.elapsed().as_secs_f64();
+    let sync_processor_s = (processor_ms() - processor_before) / 1000.0;
     let ingest_peak = memory_kib("VmHWM");
     let reader = FolderReader::new(folder);
     let mut times = Vec::new();
+    let mut processor = Vec::new();
     let queries =
         arguments.flags.get("queries").map(std::fs::read_to_string).transpose()?.unwrap_or_default();
     for query in queries.lines().filter(|line| !line.is_empty()) {
         let question = RecallQuestion { text: query, count: 10, scope: RecallScope::default() };
-        let started = Instant::now();
+        let (started, processor_before) = (Instant::now(), processor_ms());
         let answer = recall(&index, &reader, &question, &FusionSettings::default());
         times.push(started.elapsed().as_secs_f64() * 1000.0);
+        processor.push(processor_ms() - processor_before);
         std::hint::black_box(answer);
     }
-    times.sort_by(f64::total_cmp);
-    let at = |share: f64| {
-        times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1))).copied()
+    let spread = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1)))
+        };
+        json!({ "p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": times.last(), "count": times.len() })
     };
     let started = Instant::now();
     let id = SourceId { number: 1, part: 0 };
@@ -254,10 +265,44 @@ fn measure_scale(folder: &Path, index_folder: &Path, arguments: &Arguments) -> R
     Ok(json!({
         "sync": synced, "statistics": index.statistics(), "dropped": opening.dropped.len(),
         "open_ms": open_ms, "sync_s": sync_s,
-        "recall_ms": { "p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": times.last(), "count": times.len() },
+        "sync_processor_s": sync_processor_s,
+        "recall_ms": spread(times), "recall_processor_ms": spread(processor),
         "one_more_ms": one_more_ms, "one_more_found": found.passages.len(),
         "ingest_peak_kib": ingest_peak, "resident_kib": memory_kib("VmRSS"),
     }))
+}
+
+#[expect(clippy::print_stdout, reason = "the result is read by the benchmark")]
+fn ask(folder: &Path, index_folder: &Path, arguments: &Arguments) -> Outcome {
+    let values: Vec<(String, f32)> = arguments
+        .settings
+        .iter()
+        .filter_map(|(name, values)| Some((name.clone(), *values.first()?)))
+        .collect();
+    let (lexical, fusion) = settings(&values)?;
+    let (mut index, _) = MemoryIndex::open(index_folder, lexical, arguments.model()?)?;
+    sync(&mut index, folder, |_, _| {})?;
+    index.flush()?;
+    let reader = FolderReader::new(folder);
+    let count = arguments.flags.get("count").and_then(|count| count.parse().ok()).unwrap_or(10);
+    let file = arguments.flags.get("queries").ok_or("no --queries")?;
+    for query in std::fs::read_to_string(file)?.lines() {
+        let question = RecallQuestion { text: query, count, scope: RecallScope::default() };
+        let answer = recall(&index, &reader, &question, &fusion);
+        println!(
+            "{}",
+            json!({ "query": query, "unverified": answer.unverified, "passages": answer.passages })
+        );
+    }
+    Ok(())
+}
+
+/// Processor time of this process, which other programs on the machine don't change.
+fn processor_ms() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds: f64 =
+        text.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0.0);
+    nanoseconds / 1e6
 }
 
 struct OneText(&'static str);

@@ -2,8 +2,12 @@
 
 use std::path::Path;
 
-const LAYERS: &[&[&str]] =
-    &[&["codec", "terms", "source"], &["chunk", "embed"], &["index"], &["recall", "folder"]];
+const LAYERS: &[&[&str]] = &[
+    &["codec", "terms", "tokens", "source"],
+    &["chunk", "embed", "summary"],
+    &["index"],
+    &["recall", "folder", "pack"],
+];
 
 #[test]
 fn modules_import_downwards_only() {

@@ -87,9 +87,9 @@ def matching_brace(source, start):
 
 def rust_pairs(path, source):
     return block_pairs(
-        path, source, r"(?:^[ \t]*///[^\n]*\n)+",
-        r"(?:[ \t]*#\[[^\n]*\n)*[ \t]*(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe |extern \"C\" )*fn (?P<name>\w+)".replace("^", ""),
-        lambda text: re.sub(r"(?m)^[ \t]*/// ?", "", text)) if "///" in source else ()
+        path, source, r"(?m)(?:^[ \t]*///[^\n]*\n)+",
+        r"(?:[ \t]*#\[[^\n]*\n)*[ \t]*(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe |extern \"C\" )*fn (?P<name>\w+)",
+        lambda text: re.sub(r"(?m)^[ \t]*/// ?", "", text))
 
 
 def script_pairs(path, source):
@@ -112,7 +112,7 @@ def packages(cache):
         root = os.path.join(cache, kind)
         for name in sorted(os.listdir(root)) if os.path.isdir(root) else []:
             files = []
-            for folder, _, entries in os.walk(os.path.join(root, name)):
+            for folder, _, entries in os.walk(os.path.join(root, name), followlinks=True):
                 files += [os.path.join(folder, entry) for entry in entries]
             yield kind, name, [(os.path.relpath(file, root), lambda file=file: open(file, "rb").read()) for file in sorted(files)]
 
@@ -143,7 +143,6 @@ def main():
                             "rest": re.sub(r"\s+", " ", rest).strip()[:600]}
                     lines.write(json.dumps(pair) + "\n")
             total += count
-            print(f"{kind}/{name}: {count}", file=sys.stderr)
     print(f"{total} pairs", file=sys.stderr)
 
 
