@@ -1,4 +1,4 @@
-//! Measures recall for `bench/memory.py`, and for learning weights.
+//! Measures recall for `bench/memory.py`, and for learning weights. The model is the shipped one unless `--model` names a file, or `none`.
 //!
 //! `measure_memory set FILE.jsonl [--model FILE] [--split test|dev] [NAME=VALUE]...`
 //! :   Lines with `text` (and `path`, `name`) are chunks; lines with `query`, `answers` (numbers of chunks, from 0) and `split` are questions. Prints
@@ -80,8 +80,11 @@ impl Arguments {
     }
 
     fn model(&self) -> Result<Option<Arc<EmbeddingModel>>, Box<dyn Error>> {
-        let Some(file) = self.flags.get("model") else { return Ok(None) };
-        Ok(Some(Arc::new(EmbeddingModel::read(std::fs::read(file)?)?)))
+        Ok(match self.flags.get("model").map(String::as_str) {
+            Some("none") => None,
+            Some(file) => Some(Arc::new(EmbeddingModel::read(std::fs::read(file)?)?)),
+            None => Some(Arc::new(EmbeddingModel::shipped()?)),
+        })
     }
 
     /// Every combination of the values.
@@ -106,6 +109,10 @@ impl Arguments {
 fn settings(values: &[(String, f32)]) -> Result<(LexicalSettings, FusionSettings), String> {
     let (mut lexical, mut fusion) = (LexicalSettings::default(), FusionSettings::default());
     for (name, value) in values {
+        if name == "reserved" {
+            fusion.reserved = *value as usize;
+            continue;
+        }
         let place = match name.as_str() {
             "name_weight" => &mut lexical.name_weight,
             "path_weight" => &mut lexical.path_weight,

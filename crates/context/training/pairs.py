@@ -1,10 +1,11 @@
 """Pairs of words and code for the training of the embedding, from packages of the registries.
 
-    python3 pairs.py CACHE OUTPUT.jsonl
+    python3 pairs.py CACHE OUTPUT.jsonl [--without SET.jsonl...]
 
 CACHE/wheels holds wheels (PyPI), CACHE/crates unpacked crates, CACHE/npm unpacked packages; `packages.txt` lists which, with version and
 licence. Every line of the output is one pair: the first sentence of a documentation comment, and the function without the comment. The
-rest of a longer comment is a second pair, of words and words. Standard library only; the output depends on the input alone.
+rest of a longer comment is a second pair, of words and words. Questions of the sets after `--without` are left out. Standard library only; the
+output depends on the input alone.
 """
 
 import ast
@@ -117,14 +118,22 @@ def packages(cache):
             yield kind, name, [(os.path.relpath(file, root), lambda file=file: open(file, "rb").read()) for file in sorted(files)]
 
 
+def questions(files):
+    """The questions of some sets."""
+    lines = (json.loads(line) for file in files for line in open(file))
+    return {line["query"].lower() for line in lines if "query" in line}
+
+
 def main():
     cache, output = sys.argv[1:3]
-    listed = {tuple(line.split()[:2]) for line in open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "packages.txt")) if line.strip() and line[0] != "#"} \
-        if len(sys.argv) < 4 else None
+    without = questions(sys.argv[4:] if sys.argv[3:4] == ["--without"] else [])
+    folder = os.path.dirname(os.path.abspath(__file__))
+    rows = (line.split() for line in open(os.path.join(folder, "packages.txt")) if line.strip() and line[0] != "#")
+    listed = {tuple(row[:2]) for row in rows}
     total = 0
     with open(output, "w") as lines:
         for kind, name, files in packages(cache):
-            if listed is not None and (kind, name) not in listed:
+            if (kind, name) not in listed:
                 continue
             seen, count = set(), 0
             for path, read in files:
@@ -135,7 +144,7 @@ def main():
                 if len(data) > 600_000:
                     continue
                 for query, symbol, body, rest in reader(path, data.decode("utf-8", "replace")):
-                    if query in seen or count >= MOST_PAIRS_OF_A_PACKAGE:
+                    if query in seen or query.lower() in without or count >= MOST_PAIRS_OF_A_PACKAGE:
                         continue
                     seen.add(query)
                     count += 1

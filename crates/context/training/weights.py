@@ -10,16 +10,17 @@ import subprocess
 import sys
 
 TRIED = {
-    "semantic": [0.5, 0.75, 1, 1.25, 1.5, 2, 2.5],
+    "semantic": [0.4, 0.5, 0.6, 0.75, 0.9, 1.1, 1.5],
     "name_weight": [2, 3, 4, 5, 7, 10],
     "saturation": [0.8, 1.2, 1.6, 2, 3, 4],
     "length_penalty": [0.5, 0.65, 0.75, 0.85, 0.95],
     "usual_words": [30, 45, 60, 90],
     "path_weight": [0.25, 0.5, 1, 1.5, 2, 3],
     "pair_weight": [0, 0.25, 0.5, 0.75, 1, 1.5],
-    "definition_bonus": [0, 0.5, 1, 1.5, 2, 3],
-    "file_bonus": [0, 0.15, 0.3, 0.6, 1],
-    "test_penalty": [0, 0.25, 0.5, 1],
+    "definition_bonus": [0, 0.04, 0.08, 0.12, 0.2],
+    "file_bonus": [0, 0.015, 0.03, 0.06],
+    "test_penalty": [0, 0.015, 0.03, 0.06],
+    "reserved": [0, 2, 3, 4],
 }
 
 

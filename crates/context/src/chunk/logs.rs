@@ -2,9 +2,9 @@
 //!
 //! A line with a time stamp begins a record; lines without one (stack traces) belong to the record before. A record that looks like
 //! an earlier one of its chunk except for numbers is cited but not searched again, so that a thousand lines of a progress bar don't
-//! outweigh the one error between them.
+//! outweigh the one error between them. A record unlike all others of a repetitive log is a chunk of its own.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::kinds::{ChunkKind, TARGET_BYTES};
@@ -12,9 +12,63 @@ use super::spans::{ChunkSpan, cut, fill, line_ranges};
 
 /// Lines looked at to decide whether a text has time stamps.
 const SAMPLE_LINES: usize = 50;
+/// A log is repetitive if there are so many records for each kind of record.
+const REPETITIVE_RECORDS: usize = 3;
+/// Words of a record that is worth a chunk of its own.
+const FEWEST_WORDS: usize = 4;
 
 pub(super) fn spans(text: &str) -> Vec<ChunkSpan> {
-    fill(text, records(text)).into_iter().map(|bytes| span(text, bytes)).collect()
+    let mut spans = Vec::new();
+    let mut usual: Vec<Range<usize>> = Vec::new();
+    for (record, standing) in standings(text) {
+        if standing == RecordStanding::Singular {
+            spans.extend(fill(text, usual.drain(..)));
+            spans.push(record);
+        } else {
+            usual.push(record);
+        }
+    }
+    spans.extend(fill(text, usual));
+    spans.into_iter().map(|bytes| span(text, bytes)).collect()
+}
+
+/// How a record stands in its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RecordStanding {
+    Usual,
+    /// Unlike every other record of a repetitive log, and with enough words to mean something.
+    Singular,
+}
+
+/// The records of a text. Among hundreds of lines that repeat each other, the one that does not is what will be asked for: in a chunk
+/// with its neighbours its meaning would be lost.
+fn standings(text: &str) -> Vec<(Range<usize>, RecordStanding)> {
+    let records = records(text);
+    let mut count: HashMap<String, usize> = HashMap::new();
+    let templates: Vec<String> =
+        records.iter().map(|record| record_template(&text[record.clone()])).collect();
+    for template in &templates {
+        *count.entry(template.clone()).or_default() += 1;
+    }
+    let repetitive = count.len() * REPETITIVE_RECORDS <= records.len();
+    let standing =
+        |template: &String| match repetitive && count.get(template) == Some(&1) && has_words(template) {
+            true => RecordStanding::Singular,
+            false => RecordStanding::Usual,
+        };
+    let standings: Vec<RecordStanding> = templates.iter().map(standing).collect();
+    records.into_iter().zip(standings).collect()
+}
+
+/// The first line of a record without time and numbers.
+fn record_template(record: &str) -> String {
+    let line = record.lines().next().unwrap_or("");
+    template(&line[time_stamp(line)..])
+}
+
+fn has_words(template: &str) -> bool {
+    let words = template.split(|character: char| !character.is_alphabetic()).filter(|word| word.len() >= 3);
+    words.count() >= FEWEST_WORDS
 }
 
 /// True if most of the first lines begin with a time.

@@ -42,6 +42,17 @@ pub struct EmbeddingModel {
 }
 
 impl EmbeddingModel {
+    /// The model that ships with this crate (see `model/README.md`). Its eight megabytes are part of the program and are read from disk
+    /// page by page when they are first used.
+    ///
+    /// # Errors
+    ///
+    /// The program file is damaged.
+    pub fn shipped() -> Result<Self, ModelFlaw> {
+        static WEIGHTS: &[u8] = include_bytes!("../../model/weights.bin");
+        Self::read(WEIGHTS)
+    }
+
     /// Reads weights, which stay where they are.
     ///
     /// # Errors
@@ -154,4 +165,46 @@ fn parse(bytes: &[u8]) -> Option<Result<ParsedModel, ModelFlaw>> {
         return None;
     }
     Some(Ok(ParsedModel { dimensions, vocabulary, scales, rows, fingerprint }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embed::vectors::{WideVector, packed};
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_shipped_model_knows_what_code_does() {
+        let model = EmbeddingModel::shipped().unwrap();
+        let question = WideVector::new(&model.vector_of("Delete a directory and everything in it"));
+        let cosine = |code: &str| question.cosines(&packed(&model.vector_of(code)))[0];
+        let removes =
+            cosine("def rmtree(path): for entry in os.scandir(path): os.unlink(entry.path); os.rmdir(path)");
+        let others = [
+            "def mean(values): return sum(values) / len(values)",
+            "def send_mail(address, subject): smtp.send(address)",
+        ];
+        assert!(others.iter().all(|other| cosine(other) + 0.1 < removes), "{removes}");
+    }
+
+    #[test]
+    fn damaged_weights_are_refused() {
+        static WEIGHTS: &[u8] = include_bytes!("../../model/weights.bin");
+        for place in [0, 9, 14, 18, 26, 40, 300_000, WEIGHTS.len() - 1] {
+            let mut bytes = WEIGHTS.to_vec();
+            bytes[place] ^= 1;
+            assert!(EmbeddingModel::read(bytes).is_err(), "{place}");
+        }
+        assert_eq!(EmbeddingModel::read(&WEIGHTS[..WEIGHTS.len() - 5]).err(), Some(ModelFlaw::Damaged));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut file = MAGIC.to_vec();
+            file.extend(1u32.to_le_bytes());
+            file.extend(bytes);
+            prop_assert!(EmbeddingModel::read(file).is_err());
+        }
+    }
 }

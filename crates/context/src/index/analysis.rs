@@ -27,7 +27,7 @@ pub struct LexicalSettings {
 
 impl Default for LexicalSettings {
     fn default() -> Self {
-        Self { name_weight: 3.0, path_weight: 1.0, saturation: 1.2, length_penalty: 0.6, usual_words: 60.0 }
+        Self { name_weight: 10.0, path_weight: 2.0, saturation: 3.0, length_penalty: 0.85, usual_words: 60.0 }
     }
 }
 
@@ -46,6 +46,13 @@ pub(crate) struct ChunkFields<'t> {
     pub(crate) text: &'t str,
     pub(crate) name: &'t str,
     pub(crate) path: &'t str,
+}
+
+/// What a field counts for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FieldUse {
+    Words,
+    WordsAndMeaning,
 }
 
 /// Turns chunks into terms and vectors. Term numbers are its own, until the next reset.
@@ -82,12 +89,12 @@ impl ChunkAnalyser {
         mut visit: impl FnMut(u32, u8),
     ) -> Option<Vec<u8>> {
         let LexicalSettings { name_weight, path_weight, .. } = self.settings;
-        let mut words = 0;
-        for (text, weight) in [(fields.text, 1.0), (fields.name, name_weight), (fields.path, path_weight)] {
-            let count = self.count(text, weight, model);
-            // The path is as long for every chunk of a file, so it says nothing about the length of this one.
-            words += if text.as_ptr() == fields.path.as_ptr() { 0 } else { count };
-        }
+        // Words of a path would outweigh the meaning of a short line; the path of a definition belongs to its meaning.
+        let path_means = if fields.name.is_empty() { FieldUse::Words } else { FieldUse::WordsAndMeaning };
+        // The path is as long for every chunk of a file, so it says nothing about the length of this one.
+        self.count(fields.path, path_weight, path_means, model);
+        let words = self.count(fields.text, 1.0, FieldUse::WordsAndMeaning, model)
+            + self.count(fields.name, name_weight, FieldUse::WordsAndMeaning, model);
         let LexicalSettings { saturation, length_penalty, usual_words, .. } = self.settings;
         let held_back = saturation * (1.0 - length_penalty + length_penalty * words as f32 / usual_words);
         for &term in &self.touched {
@@ -109,7 +116,7 @@ impl ChunkAnalyser {
     }
 
     /// Counts the terms and pieces of one field. Returns the number of its terms.
-    fn count(&mut self, text: &str, weight: f32, model: Option<&EmbeddingModel>) -> usize {
+    fn count(&mut self, text: &str, weight: f32, used: FieldUse, model: Option<&EmbeddingModel>) -> usize {
         let mut count = 0;
         let mut analyse = |run: &str| {
             let analysed = match self.runs.get(run) {
@@ -131,7 +138,7 @@ impl ChunkAnalyser {
                 }
                 *frequency += weight;
             }
-            if model.is_some() {
+            if model.is_some() && used == FieldUse::WordsAndMeaning {
                 self.pieces.add(&self.run_pieces[analysed.pieces.0 as usize..analysed.pieces.1 as usize]);
             }
         };

@@ -1,7 +1,9 @@
-//! One score of two. Each is first measured in standard deviations from its own mean over all documents, which makes them comparable
-//! whatever the index and the question; then they are added with weights that were learnt on a development split.
+//! One score of two.
 //!
-//! Ranks are not added: with a small embedding, reciprocal rank fusion was worse than words alone (see `bench/README.md`).
+//! The score by words is divided by what a document would have that is about nothing but the question, so it is the share of the question that
+//! the document answers; the score by meaning is a cosine. Both mean the same for every question and every size of index, so they
+//! are added with weights that were learnt on a development split. Measured in standard deviations instead, words outweigh meaning more and
+//! more as the index grows; and with added ranks a small embedding made the answers worse than words alone (see `bench/README.md`).
 
 use crate::recall::scores::SegmentScores;
 use crate::recall::settings::FusionSettings;
@@ -14,19 +16,40 @@ pub(super) struct Candidate {
     pub(super) score: f32,
 }
 
-/// The best documents, best first.
-pub(super) fn best(scored: &[SegmentScores], settings: &FusionSettings, count: usize) -> Vec<Candidate> {
-    let lexical = Spread::of(scored.iter().map(|segment| segment.lexical.as_slice()));
-    let semantic = Spread::of(scored.iter().map(|segment| segment.semantic.as_slice()));
+/// The best documents, best first. `ideal` is the score by words of a perfect answer.
+pub(super) fn best(
+    scored: &[SegmentScores],
+    settings: &FusionSettings,
+    ideal: f32,
+    count: usize,
+) -> Vec<Candidate> {
+    let lexical = settings.lexical / ideal.max(f32::MIN_POSITIVE);
+    highest(scored, count, |segment, document| {
+        let cosine = segment.semantic.get(document).copied().unwrap_or(0.0);
+        lexical * segment.lexical[document] + settings.semantic * cosine
+    })
+}
+
+/// The documents that are best by meaning alone.
+pub(super) fn best_by_meaning(scored: &[SegmentScores], count: usize) -> Vec<Candidate> {
+    if count == 0 || scored.iter().all(|segment| segment.semantic.is_empty()) {
+        return Vec::new();
+    }
+    highest(scored, count, |segment, document| segment.semantic.get(document).copied().unwrap_or(0.0))
+}
+
+fn highest(
+    scored: &[SegmentScores],
+    count: usize,
+    score: impl Fn(&SegmentScores, usize) -> f32,
+) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for (number, segment) in scored.iter().enumerate() {
-        for (document, &words) in segment.lexical.iter().enumerate() {
-            if segment.allowed.as_ref().is_some_and(|allowed| !allowed[document]) {
-                continue;
+        for document in 0..segment.lexical.len() {
+            if segment.allowed.as_ref().is_none_or(|allowed| allowed[document]) {
+                let score = score(segment, document);
+                candidates.push(Candidate { segment: number, document: document as u32, score });
             }
-            let meaning = segment.semantic.get(document).map_or(0.0, |&cosine| semantic.measure(cosine));
-            let score = settings.lexical * lexical.measure(words) + settings.semantic * meaning;
-            candidates.push(Candidate { segment: number, document: document as u32, score });
         }
     }
     // Equal scores are ordered by place, so that an answer is the same every time.
@@ -42,29 +65,4 @@ pub(super) fn best(scored: &[SegmentScores], settings: &FusionSettings, count: u
     }
     candidates.sort_by(order);
     candidates
-}
-
-/// Mean and standard deviation of a score.
-#[derive(Debug, Clone, Copy)]
-struct Spread {
-    mean: f64,
-    deviation: f64,
-}
-
-impl Spread {
-    fn of<'s>(scores: impl Iterator<Item = &'s [f32]>) -> Self {
-        let (mut count, mut sum, mut squares) = (0usize, 0f64, 0f64);
-        for score in scores.flatten() {
-            count += 1;
-            sum += f64::from(*score);
-            squares += f64::from(*score) * f64::from(*score);
-        }
-        let mean = sum / count.max(1) as f64;
-        let variance = (squares / count.max(1) as f64 - mean * mean).max(0.0);
-        Self { mean, deviation: variance.sqrt() }
-    }
-
-    fn measure(self, score: f32) -> f32 {
-        if self.deviation > 1e-9 { ((f64::from(score) - self.mean) / self.deviation) as f32 } else { 0.0 }
-    }
 }

@@ -56,6 +56,9 @@ fn rank(
     let allowed = scope::allowed(index, &segments, &question.scope);
     let scored = scores::score(&segments, &query, allowed.as_deref());
     let wanted = CANDIDATES.max(question.count * 4);
-    let candidates = fusion::best(&scored, settings, wanted);
-    signals::order(&segments, &query, candidates, settings)
+    let candidates = fusion::best(&scored, settings, query.ideal, wanted);
+    let mut ranked = signals::order(&segments, &query, candidates, settings);
+    let by_meaning = fusion::best_by_meaning(&scored, settings.reserved);
+    signals::reserve(&segments, by_meaning, &mut ranked);
+    ranked
 }

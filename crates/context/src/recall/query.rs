@@ -15,6 +15,8 @@ const MOST_TERMS: usize = 64;
 pub(super) struct AnalysedQuery {
     /// With weights: inverse document frequency times the weight of the term in the question.
     pub(super) terms: Vec<(String, f32)>,
+    /// What a document would score that is about nothing but the question.
+    pub(super) ideal: f32,
     /// Words of the question in lower case, joined: what an exact name is compared with.
     pub(super) names: Vec<String>,
     pub(super) vector: Option<WideVector>,
@@ -45,7 +47,8 @@ impl AnalysedQuery {
         });
         let about_tests = names.iter().any(|name| name.starts_with("test") || name == "spec");
         let vector = model.map(|model| WideVector::new(&model.vector_of(text)));
-        Self { terms: weighted(weights, segments), names, vector, about_tests }
+        let (terms, ideal) = weighted(weights, segments);
+        Self { terms, ideal, names, vector, about_tests }
     }
 }
 
@@ -57,7 +60,11 @@ pub(super) fn joined(run: &str) -> String {
 }
 
 /// Multiplies by inverse document frequency, and drops terms that no document has.
-fn weighted(weights: BTreeMap<String, f32>, segments: &[&dyn SearchableSegment]) -> Vec<(String, f32)> {
+fn weighted(
+    weights: BTreeMap<String, f32>,
+    segments: &[&dyn SearchableSegment],
+) -> (Vec<(String, f32)>, f32) {
+    let mut ideal = 0.0;
     let documents: f32 = segments.iter().map(|segment| segment.documents() as f32).sum();
     let mut terms: Vec<(String, f32)> = weights
         .into_iter()
@@ -67,10 +74,13 @@ fn weighted(weights: BTreeMap<String, f32>, segments: &[&dyn SearchableSegment])
             };
             let found: u32 = segments.iter().map(count).sum();
             let rarity = (1.0 + (documents - found as f32 + 0.5) / (found as f32 + 0.5)).ln();
+            if weight >= 1.0 {
+                ideal += weight.sqrt() * rarity;
+            }
             (found > 0).then(|| (term, weight.sqrt() * rarity))
         })
         .collect();
     terms.sort_by(|one, other| other.1.total_cmp(&one.1));
     terms.truncate(MOST_TERMS);
-    terms
+    (terms, ideal)
 }

@@ -53,6 +53,25 @@ pub(super) fn order(
     ranked
 }
 
+/// Gives the best documents by meaning every second place from the fourth on, unless they stand higher already.
+pub(super) fn reserve(
+    segments: &[&dyn SearchableSegment],
+    by_meaning: Vec<Candidate>,
+    ranked: &mut Vec<RankedDocument>,
+) {
+    const FIRST_PLACE: usize = 3;
+    for (place, Candidate { segment, document, .. }) in (FIRST_PLACE..).step_by(2).zip(by_meaning) {
+        let Some(row) = segments[segment].document(document) else { continue };
+        let present = ranked.iter().position(|ranked| ranked.segment == segment && ranked.row.key == row.key);
+        if present.is_none_or(|present| present > place) {
+            let found = present.map(|present| ranked.remove(present));
+            let score = ranked.get(place).or(ranked.last()).map_or(0.0, |below| below.score);
+            let found = found.unwrap_or(RankedDocument { segment, row, score });
+            ranked.insert(place.min(ranked.len()), RankedDocument { score, ..found });
+        }
+    }
+}
+
 /// Lowers the second and further documents of a source, so that one file does not take all places.
 fn hold_back_repetitions(ranked: &mut [RankedDocument], penalty: f32) {
     let mut seen: BTreeMap<(usize, u32), f32> = BTreeMap::new();
