@@ -4,6 +4,9 @@
 //! :   Lines with `text` (and `path`, `name`) are chunks; lines with `query`, `answers` (numbers of chunks, from 0) and `split` are questions. Prints
 //!     hit@1, hit@5, hit@10, MRR and NDCG@10 as JSON. Several values separated by commas are all tried.
 //!
+//! `measure_memory terms TEXT`
+//! :   Prints the terms of a text.
+//!
 //! `measure_memory chunks FILE`
 //! :   Prints the chunks of a file.
 //!
@@ -39,6 +42,10 @@ fn main() -> Outcome {
             Ok(())
         }
         ["ask", folder, index] => ask(Path::new(folder), Path::new(index), &arguments),
+        ["terms", text] => {
+            println!("{}", json!(sandyard_context::terms(text)));
+            Ok(())
+        }
         ["chunks", file] => {
             let text = std::fs::read_to_string(file)?;
             for chunk in sandyard_context::chunk::chunks(file, &text) {

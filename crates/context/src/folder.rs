@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 use crate::chunk::readable;
 use crate::index::{IndexError, MemoryIndex, SourceText};
 use crate::source::{ContentDigest, SourceId, SourceOrigin, SourceReader, SourceRecord};
+use crate::tokens::estimate_tokens;
 
 /// A larger file is data and not something that people or agents read.
 const LARGEST_FILE_BYTES: u64 = 16 << 20;
@@ -31,6 +32,8 @@ pub struct FolderSync {
     pub skipped: u64,
     /// Bytes of the text files.
     pub bytes: u64,
+    /// Estimated tokens of the files that were added.
+    pub tokens: u64,
 }
 
 /// Brings the index up to date with a folder. `progress` is called after each file with the path and the count so far.
@@ -51,10 +54,10 @@ pub fn sync(
             found.skipped += 1;
             continue;
         };
-        if readable(&bytes).is_none() {
+        let Some(text) = readable(&bytes) else {
             found.skipped += 1;
             continue;
-        }
+        };
         let digest = ContentDigest::of(&bytes);
         let id = file_id(&name, digest);
         present.insert(id, digest);
@@ -62,6 +65,7 @@ pub fn sync(
         found.bytes += bytes.len() as u64;
         if !index.has(id, digest) {
             found.added += 1;
+            found.tokens += estimate_tokens(&text);
             index.add(SourceText { id, origin: SourceOrigin::File, path: &name, at_ms: 0, bytes: &bytes })?;
         }
         progress(&name, found.files);

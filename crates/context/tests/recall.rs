@@ -1,5 +1,7 @@
 //! Recall over an index in a folder: what is found, what citations say, and what happens to files of the index.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed step is a failed test")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

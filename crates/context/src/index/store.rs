@@ -326,7 +326,8 @@ impl MemoryIndex {
         let sources: usize = self.sealed.iter().map(|(_, segment)| segment.sources().len()).sum();
         let compacts = self.forgotten.len() * 4 > sources.max(1);
         let first = if compacts { 0 } else { merge_start(&self.sealed) };
-        if self.sealed.len() - first < 2 && !(compacts && !self.sealed.is_empty()) {
+        let fewest = if compacts { 1 } else { 2 };
+        if self.sealed.len() - first < fewest {
             return Ok(false);
         }
         if compacts {
