@@ -5,6 +5,8 @@ import type { JobEvent } from "./types";
 import { isTerminal } from "./types";
 
 const LONGEST_PAUSE_MS = 5000;
+/** The server sends a comment every 15 s; a stream that is silent for longer than this is dead, whatever the network says. */
+const SILENCE_MS = 40_000;
 
 export interface StreamListener {
   /** Events in order, without gaps or repeats. */
@@ -58,7 +60,7 @@ async function* batches(answer: Response): AsyncGenerator<JobEvent[]> {
   let rest = "";
   try {
     for (;;) {
-      const { value, done } = await reader.read();
+      const { value, done } = await withinSilence(reader.read());
       if (done) return;
       const parts = (rest + value).split("\n\n");
       rest = parts.pop() ?? "";
@@ -68,6 +70,12 @@ async function* batches(answer: Response): AsyncGenerator<JobEvent[]> {
   } finally {
     reader.cancel().catch(() => {});
   }
+}
+
+function withinSilence<T>(read: Promise<T>): Promise<T> {
+  let timer = 0;
+  const silence = new Promise<never>((_, fail) => { timer = window.setTimeout(() => fail(new Error("the stream is silent")), SILENCE_MS); });
+  return Promise.race([read, silence]).finally(() => clearTimeout(timer));
 }
 
 function parse(block: string): JobEvent | null {
