@@ -217,7 +217,7 @@ async function hostile(context) {
   await page.locator(".raw-type", { hasText: "stdout" }).first().waitFor();
   await page.goto(address(job));
   await page.locator(".timeline .output-stdout").first().waitFor();
-  await page.locator(".timeline .virtual").evaluate((list) => { list.scrollTop = 0; });
+  await page.locator(".timeline .virtual").press("Home");
   await page.locator(".row-state", { hasText: "Queued" }).waitFor();
   const output = page.locator(".timeline .output-stdout").first();
   const fold = output.locator(".fold");

@@ -23,9 +23,17 @@ export function describeCall(tool: string, text: string): CallWords {
   }
   if (path && word("content")) return { tool: "write", title: path, detail: { kind: "text", text: word("content") } };
   if (path) return { tool: word("action") || tool, title: [path, word("text")].filter(Boolean).join("  "), detail: null };
+  if (Array.isArray(found["actions"])) return { tool, title: (found["actions"] as Record<string, unknown>[]).map(actionWords).join(", "), detail: { kind: "text", text } };
   const words = word("question") || word("summary") || word("query") || word("text");
   if (words) return { tool, title: firstLine(words), detail: body(words) };
   return { tool, title: text.slice(0, FIRST_LINE), detail: text.length > FIRST_LINE ? { kind: "text", text } : null };
+}
+
+/** One action on a desktop: its type, then what it is done with. */
+function actionWords(action: Record<string, unknown> | null): string {
+  const { type, ...rest } = action ?? {};
+  const values = Object.values(rest).filter((value) => typeof value === "string" || typeof value === "number");
+  return [String(type ?? ""), ...values.map(String)].join(" ").slice(0, FIRST_LINE);
 }
 
 function parsed(text: string): Record<string, unknown> {

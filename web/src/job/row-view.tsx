@@ -52,7 +52,7 @@ function content(row: Row, rest: Rest): Parts {
     case "model":
       return ["spark", row.end?.error ? "bad" : "accent", <ModelRow row={row} />];
     case "call": {
-      const running = row.result === null;
+      const running = row.result === null && !row.over;
       return [running ? "repeat" : row.result?.failed ? "warn" : "check", running ? "run" : row.result?.failed ? "bad" : "good", <CallRow row={row} rest={rest} />];
     }
     case "note":
@@ -139,7 +139,7 @@ function ModelRow({ row }: { row: Extract<Row, { kind: "model" }> }) {
 function CallRow({ row, rest }: { row: Extract<Row, { kind: "call" }>; rest: Rest }) {
   const { tool, title, detail } = describeCall(row.step.tool, row.step.arguments);
   const { result } = row;
-  const took = result ? (result.interrupted ? "interrupted" : duration(result.took_ms)) : "running";
+  const took = result ? (result.interrupted ? "interrupted" : duration(result.took_ms)) : row.over ? "" : "running";
   return (
     <div class="call">
       <button type="button" class="call-head" aria-expanded={rest.open} onClick={rest.onToggle}>

@@ -1,6 +1,7 @@
 // From events to rows of the timeline, in three densities: every event; steps, where pieces of one thing are one row; and a summary.
 
 import type { JobEvent } from "../api/types";
+import { isTerminal } from "../api/types";
 
 export type Density = "summary" | "steps" | "events";
 
@@ -18,7 +19,8 @@ export type Row = RowBase &
     | { kind: "state"; event: Of<"state"> }
     | { kind: "output"; stream: "stdout" | "stderr"; text: string; bytes: number }
     | { kind: "model"; entry: number; text: string; end: Of<"model"> | null }
-    | { kind: "call"; step: Of<"step">; result: Of<"tool"> | null }
+    /** `over` if the job ended without a result of the call, as it does with its last one. */
+    | { kind: "call"; step: Of<"step">; result: Of<"tool"> | null; over: boolean }
     | { kind: "note"; text: string }
     | { kind: "said"; text: string; by: string }
     | { kind: "plan"; items: Of<"plan">["items"] }
@@ -51,6 +53,7 @@ export class RowBuilder {
     switch (event.type) {
       case "state":
         this.rows.push({ ...base, kind: "state", event });
+        if (event.state === "finishing" || isTerminal(event.state)) for (const call of this.#calls.values()) call.over = true;
         break;
       case "stdout":
       case "stderr":
@@ -60,7 +63,9 @@ export class RowBuilder {
         this.#model(event);
         break;
       case "step": {
-        const row: Extract<Row, { kind: "call" }> = { ...base, kind: "call", step: event, result: null };
+        // A plan has a row of its own.
+        if (event.tool === "plan") break;
+        const row: Extract<Row, { kind: "call" }> = { ...base, kind: "call", step: event, result: null, over: false };
         this.#calls.set(event.call, row);
         this.rows.push(row);
         break;
@@ -68,7 +73,7 @@ export class RowBuilder {
       case "tool": {
         const row = this.#calls.get(event.call);
         if (row) row.result = event;
-        else this.rows.push({ ...base, kind: "call", step: { ...event, type: "step", tool: event.tool ?? "tool", arguments: "" }, result: event });
+        else if (event.tool !== "plan") this.rows.push({ ...base, kind: "call", step: { ...event, type: "step", tool: event.tool ?? "tool", arguments: "" }, result: event, over: true });
         break;
       }
       case "file":
@@ -161,6 +166,8 @@ export class RowBuilder {
   }
 
   #count(event: JobEvent): void {
+    const tells = (event.type === "step" && event.tool !== "plan") || (event.type === "tool" && event.failed) || event.type === "file" || event.type === "stdout" || event.type === "stderr" || (event.type === "egress" && event.decision === "refused");
+    if (!tells) return;
     let last = this.rows.at(-1);
     if (last?.kind !== "group") {
       last = { kind: "group", key: event.id, at: event.at, calls: 0, failed: 0, files: 0, outputBytes: 0, refused: 0, tools: [] };

@@ -6,6 +6,8 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preac
 
 /** Rows are kept this far beyond what is in view, so that scrolling shows no gap. */
 const MARGIN_PX = 500;
+/** A scroll so long after a wheel, a key or a finger is theirs. */
+const INPUT_MS = 1000;
 /** Nearer to the end than this counts as being there. */
 const END_PX = 40;
 
@@ -38,6 +40,7 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
   const heights = useRef(new Map<string | number, number>());
   const anchor = useRef<{ key: string | number; delta: number } | null>(null);
   const atEnd = useRef(follows);
+  const lastInput = useRef(-INPUT_MS);
   const [view, setView] = useState({ top: 0, height: 800 });
   const [, turn] = useState(0);
 
@@ -60,7 +63,9 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
     if (!element) return;
     const { offsets } = latest.current;
     const { scrollTop, clientHeight, scrollHeight } = element;
-    const nowAtEnd = scrollTop + clientHeight >= scrollHeight - END_PX;
+    // Rows that are measured move the end to and fro; only a person leaves it.
+    const byPerson = performance.now() - lastInput.current < INPUT_MS;
+    const nowAtEnd = scrollTop + clientHeight >= scrollHeight - END_PX || (follows && atEnd.current && !byPerson);
     if (nowAtEnd !== atEnd.current) {
       atEnd.current = nowAtEnd;
       props.onAtEnd?.(nowAtEnd);
@@ -122,9 +127,10 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
     scroller.current.scrollTop = wanted;
   }, [props.target, rows.length > 0]);
 
+  const noteInput = () => { lastInput.current = performance.now(); };
   const shown = rows.slice(first, last);
   return (
-    <div ref={scroller} class="virtual" role={props.role ?? "list"} aria-label={props.label} tabIndex={0} onScroll={look}>
+    <div ref={scroller} class="virtual" role={props.role ?? "list"} aria-label={props.label} tabIndex={0} onScroll={look} onWheel={noteInput} onTouchMove={noteInput} onKeyDown={noteInput} onPointerDown={noteInput}>
       <div class="virtual-space" style={{ height: `${total}px` }}>
         <div class="virtual-rows" style={{ transform: `translateY(${layout.offsets[first] ?? 0}px)` }}>
           {shown.map((row, index) => (
