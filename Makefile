@@ -31,6 +31,7 @@ check:
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --document-private-items
+	scripts/check-web.sh
 	@if command -v cargo-deny >/dev/null; then cargo deny --log-level error check bans licenses sources; \
 	else echo "skipped: cargo-deny is not installed"; fi
 
@@ -46,6 +47,7 @@ bench:
 	python3 bench/drivers.py
 	python3 bench/desktop.py
 	python3 bench/agent.py
+	python3 bench/console.py
 
 install: build
 	scripts/install.sh $(SANDYARD)

@@ -4,7 +4,9 @@ import { ApiFailure, getJson, post, postJson, request } from "./client";
 import type { JobView, ScheduleBody, ScheduleView, TicketView } from "./types";
 
 export const schedule = (body: ScheduleBody): Promise<ScheduleView> => postJson("/schedule", body);
-export const readStatus = (id: string): Promise<JobView> => getJson(`/status/${id}`);
+/** A poll that gets no answer gives up, so that the next one can find the server again. */
+export const POLL_MS = 15_000;
+export const readStatus = (id: string): Promise<JobView> => getJson(`/status/${id}`, AbortSignal.timeout(POLL_MS));
 export const cancel = (id: string): Promise<JobView> => postJson(`/jobs/${id}/cancel`, {});
 export const reply = (id: string, text: string): Promise<Response> => post(`/jobs/${id}/reply`, { text });
 export const remove = (id: string): Promise<Response> => request(`/jobs/${id}`, { method: "DELETE" });

@@ -10,11 +10,13 @@ export interface DiffFile {
 }
 
 export type DiffRow =
-  | { kind: "file"; key: string; index: number; file: DiffFile }
-  | { kind: "hunk"; key: string; text: string }
-  | { kind: "line"; key: string; sign: string; text: string; before: number | null; after: number | null };
+  | { kind: "file"; key: number; index: number; file: DiffFile }
+  | { kind: "hunk"; key: number; text: string }
+  | { kind: "line"; key: number; sign: string; text: string; before: number | null; after: number | null };
 
 const PORTION_MS = 8;
+/** Keys of rows that belong to one file: more than a patch of the largest size has lines. */
+const FILE_KEYS = 100_000_000;
 
 const unquote = (path: string): string => (path.startsWith('"') && path.endsWith('"') ? path.slice(1, -1).replace(/\\(["\\])/g, "$1") : path);
 const strip = (path: string): string => unquote(path.split("\t")[0] ?? path).replace(/^[ab]\//, "");
@@ -63,11 +65,11 @@ function header(file: DiffFile, line: string): void {
 export function rowsOf(files: DiffFile[], folded: ReadonlySet<number>): DiffRow[] {
   const rows: DiffRow[] = [];
   files.forEach((file, index) => {
-    rows.push({ kind: "file", key: `f${index}`, index, file });
+    rows.push({ kind: "file", key: index * FILE_KEYS, index, file });
     if (folded.has(index)) return;
     let [before, after] = [0, 0];
     file.lines.forEach((line, number) => {
-      const key = `${index}:${number}`;
+      const key = index * FILE_KEYS + number + 1;
       if (line.startsWith("@@ ")) {
         const start = /^@@ -(\d+)(?:,\d+)? \+(\d+)/.exec(line);
         [before, after] = [Number(start?.[1] ?? 0), Number(start?.[2] ?? 0)];

@@ -147,7 +147,7 @@ export function NoModel() {
       <Icon name="info" />
       <div>
         <strong>No model is configured, so tasks can't run yet.</strong> Start the server with one, for example{" "}
-        <code>OPENAI_API_KEY=… sandyard up --model openai/gpt-5</code> or <code>ANTHROPIC_API_KEY=… sandyard up --model anthropic/claude-sonnet-4-5</code>.
+        <code>ANTHROPIC_API_KEY=… sandyard up --model anthropic/claude-opus-5</code>; <code>openai/…</code> and <code>ollama/…</code> work likewise.
         The recorded demo, code and sessions need none.
       </div>
     </div>

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { ApiFailure, getJson, messageOf } from "../api/client";
-import { titleOf } from "../api/jobs";
+import { POLL_MS, titleOf } from "../api/jobs";
 import type { JobListView, JobView } from "../api/types";
 import { isTerminal } from "../api/types";
 import { ago, duration, moment, money } from "../ui/format";
@@ -45,7 +45,7 @@ function useYard(status: string, kind: string): Yard & { more: () => void } {
       let wait = QUIET_MS;
       try {
         if (!document.hidden) {
-          const page = await getJson<JobListView>(`/jobs?limit=${PAGE}${filter}`, abort.signal);
+          const page = await getJson<JobListView>(`/jobs?limit=${PAGE}${filter}`, AbortSignal.any([abort.signal, AbortSignal.timeout(POLL_MS)]));
           setYard((old) => merged(old, page));
           if (page.jobs.some((job) => !isTerminal(job.state))) wait = BUSY_MS;
         }

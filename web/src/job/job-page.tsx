@@ -159,7 +159,7 @@ export function JobPage({ id, room: roomName, rest }: { id: string; room: string
             ))}
           </div>
           {name !== "timeline" && (
-            <div id="room" class="room" role="tabpanel" aria-label={room?.label ?? "Room"} tabIndex={-1}>
+            <div id="room" class="room" role="tabpanel" aria-label={room?.label ?? "Room"} tabIndex={0}>
               {job && window_ && room && (room.load ? <Lazy key={`${id}/${room.name}`} load={room.load} props={{ job, rest, window: window_ }} /> : <Overview job={job} window={window_} />)}
             </div>
           )}

@@ -2,7 +2,7 @@
 // It follows its end while it is there, and otherwise keeps the row in view where it is, also when rows come in before it.
 
 import type { ComponentChildren } from "preact";
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 /** Rows are kept this far beyond what is in view, so that scrolling shows no gap. */
 const MARGIN_PX = 500;
@@ -29,39 +29,33 @@ export interface VirtualListProps<Row> {
   onAtEnd?: (atEnd: boolean) => void;
 }
 
-interface Layout {
-  offsets: Float64Array;
-  indices: Map<string | number, number>;
-}
-
 export function VirtualList<Row>(props: VirtualListProps<Row>) {
   const { rows, keyOf, guessHeight, follows = false } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const heights = useRef(new Map<string | number, number>());
-  const anchor = useRef<{ key: string | number; delta: number } | null>(null);
+  const anchor = useRef<{ key: string | number; index: number; delta: number } | null>(null);
   const atEnd = useRef(follows);
   const lastInput = useRef(-INPUT_MS);
   const [view, setView] = useState({ top: 0, height: 800 });
-  const [, turn] = useState(0);
+  const [measures, turn] = useState(0);
 
-  const layout: Layout = { offsets: new Float64Array(rows.length + 1), indices: new Map() };
-  rows.forEach((row, index) => {
-    const key = keyOf(row);
-    layout.indices.set(key, index);
-    layout.offsets[index + 1] = (layout.offsets[index] ?? 0) + (heights.current.get(key) ?? guessHeight(row));
-  });
-  const total = layout.offsets[rows.length] ?? 0;
-  const latest = useRef(layout);
-  latest.current = layout;
+  // Only when rows or heights change: a list of a hundred thousand rows must scroll as well as a short one.
+  const offsets = useMemo(() => {
+    const made = new Float64Array(rows.length + 1);
+    rows.forEach((row, index) => { made[index + 1] = (made[index] ?? 0) + (heights.current.get(keyOf(row)) ?? guessHeight(row)); });
+    return made;
+  }, [rows, rows.length, props.version, measures]);
+  const total = offsets[rows.length] ?? 0;
+  const latest = useRef(offsets);
+  latest.current = offsets;
 
   const top = atEnd.current ? Math.max(0, total - view.height) : view.top;
-  const first = Math.max(0, indexAt(layout.offsets, top - MARGIN_PX));
-  const last = Math.min(rows.length, indexAt(layout.offsets, top + view.height + MARGIN_PX) + 1);
+  const first = Math.max(0, indexAt(offsets, top - MARGIN_PX));
+  const last = Math.min(rows.length, indexAt(offsets, top + view.height + MARGIN_PX) + 1);
 
   const look = useCallback(() => {
     const element = scroller.current;
     if (!element) return;
-    const { offsets } = latest.current;
     const { scrollTop, clientHeight, scrollHeight } = element;
     // Rows that are measured move the end to and fro; only a person leaves it.
     const byPerson = performance.now() - lastInput.current < INPUT_MS;
@@ -70,9 +64,9 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
       atEnd.current = nowAtEnd;
       props.onAtEnd?.(nowAtEnd);
     }
-    const index = indexAt(offsets, scrollTop);
+    const index = indexAt(latest.current, scrollTop);
     const row = rows[index];
-    anchor.current = row === undefined ? null : { key: keyOf(row), delta: scrollTop - (offsets[index] ?? 0) };
+    anchor.current = row === undefined ? null : { key: keyOf(row), index, delta: scrollTop - (latest.current[index] ?? 0) };
     setView({ top: scrollTop, height: clientHeight });
     if (scrollTop < 1200) props.onNearTop?.();
     if (scrollTop + clientHeight > scrollHeight - 1200) props.onNearEnd?.();
@@ -87,9 +81,10 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
       return;
     }
     const held = anchor.current;
-    const index = held ? layout.indices.get(held.key) : undefined;
-    if (held && index !== undefined) {
-      const wanted = (layout.offsets[index] ?? 0) + held.delta;
+    const index = held ? place(rows, keyOf, held.key, held.index) : -1;
+    if (held && index >= 0) {
+      held.index = index;
+      const wanted = (offsets[index] ?? 0) + held.delta;
       if (Math.abs(element.scrollTop - wanted) > 1) element.scrollTop = wanted;
     }
   });
@@ -119,11 +114,11 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
 
   useEffect(() => {
     const { target } = props;
-    const index = target === null || target === undefined ? undefined : layout.indices.get(target);
-    if (index === undefined || !scroller.current) return;
+    const index = target === null || target === undefined ? -1 : place(rows, keyOf, target, 0);
+    if (index < 0 || !scroller.current) return;
     atEnd.current = false;
-    const wanted = Math.max(0, (layout.offsets[index] ?? 0) - scroller.current.clientHeight / 3);
-    anchor.current = { key: target as string | number, delta: -scroller.current.clientHeight / 3 };
+    const wanted = Math.max(0, (offsets[index] ?? 0) - scroller.current.clientHeight / 3);
+    anchor.current = { key: target as string | number, index, delta: -scroller.current.clientHeight / 3 };
     scroller.current.scrollTop = wanted;
   }, [props.target, rows.length > 0]);
 
@@ -132,7 +127,7 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
   return (
     <div ref={scroller} class="virtual" role={props.role ?? "list"} aria-label={props.label} tabIndex={0} onScroll={look} onWheel={noteInput} onTouchMove={noteInput} onKeyDown={noteInput} onPointerDown={noteInput}>
       <div class="virtual-space" style={{ height: `${total}px` }}>
-        <div class="virtual-rows" style={{ transform: `translateY(${layout.offsets[first] ?? 0}px)` }}>
+        <div class="virtual-rows" style={{ transform: `translateY(${offsets[first] ?? 0}px)` }}>
           {shown.map((row, index) => (
             <Measured key={keyOf(row)} id={keyOf(row)} observer={measured.current}>
               {props.render(row, first + index)}
@@ -162,6 +157,13 @@ function Measured({ id, observer, children }: MeasuredProps) {
 }
 
 const keyFrom = (text: string): string | number => (text.startsWith("#") ? Number(text.slice(1)) : text);
+
+/** Where the row with a key is now; -1 if it is gone. It is mostly where it was. */
+function place<Row>(rows: readonly Row[], keyOf: (row: Row) => string | number, key: string | number, was: number): number {
+  const there = rows[was];
+  if (there !== undefined && keyOf(there) === key) return was;
+  return rows.findIndex((row) => keyOf(row) === key);
+}
 
 /** The row at a height: the last one that begins at or before it. */
 function indexAt(offsets: Float64Array, height: number): number {
