@@ -21,7 +21,7 @@ async fn live(yard: &Yard, disk_mib: u64) -> String {
 
 /// Writes random bytes, which no file system makes smaller.
 async fn write(yard: &Yard, id: &str, mib: u64) -> Value {
-    yard.shell(id, &format!("head -c {mib}M /dev/urandom > big; sync; ls -s big")).await
+    yard.shell(id, &format!("head -c {mib}M /dev/urandom > big; sync -f .; ls -s big")).await
 }
 
 #[tokio::test]
@@ -102,12 +102,12 @@ async fn d1_a_disk_that_became_read_only_is_noticed_and_its_files_are_saved() {
     let disk = SmallDisk::new(1024);
     let mut yard = Yard::start_in(&disk.path(), &["--pool", "0", "--disk-reserve-mib", "0"], &[]).await;
     let id = live(&yard, 400).await;
-    assert_eq!(yard.shell(&id, "echo before > kept; sync").await["exit_code"], 0);
+    assert_eq!(yard.shell(&id, "echo before > kept; sync -f .").await["exit_code"], 0);
     let filler = disk.fill();
     let deadline = Instant::now() + PATIENCE;
     let is_read_only = |answer: &Value| answer["stderr"].as_str().unwrap().contains("Read-only");
     while !is_read_only(
-        &yard.shell(&id, "head -c 8M /dev/urandom > more; sync; mkdir -p x; touch x/$RANDOM").await,
+        &yard.shell(&id, "head -c 8M /dev/urandom > more; sync -f .; mkdir -p x; touch x/$RANDOM").await,
     ) {
         assert!(Instant::now() < deadline, "the disk goes on");
         if yard.status(&id).await["sandbox"] != "live" {

@@ -98,7 +98,7 @@ impl JobOutcome {
     pub(crate) fn disk_lost() -> Self {
         Self::failed(
             FailureCode::DiskLost,
-            "the disk of its sandbox became read-only, because the host lost writes to it; the files until then were saved",
+            "the disk of its sandbox became read-only, because the host lost writes to it; the files that had reached it were saved",
             Some(
                 "look for a full or failing disk on the host, and schedule the job again if it may run twice",
             ),
