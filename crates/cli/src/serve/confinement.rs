@@ -38,9 +38,10 @@ const EXECUTED: [&str; 4] = [
     "/lib/ld-musl-x86_64.so.1",
 ];
 
-/// Confines this process, its threads and its children. `writable` are its own folders and files. Needs no-new-privileges.
-pub(super) fn confine(writable: &[&Path]) -> io::Result<()> {
-    match restrict(writable)? {
+/// Confines this process, its threads and its children. `writable` are its own folders and files, `certificates` those that the
+/// operator put elsewhere. Needs no-new-privileges.
+pub(super) fn confine(writable: &[&Path], certificates: &[&Path]) -> io::Result<()> {
+    match restrict(writable, certificates)? {
         RulesetStatus::NotEnforced => {
             tracing::warn!(
                 "this kernel has no Landlock: only its user keeps the server from files of others"
@@ -52,7 +53,7 @@ pub(super) fn confine(writable: &[&Path]) -> io::Result<()> {
     seccomp::install(FilterProfile::Server).map_err(io::Error::other)
 }
 
-fn restrict(writable: &[&Path]) -> io::Result<RulesetStatus> {
+fn restrict(writable: &[&Path], certificates: &[&Path]) -> io::Result<RulesetStatus> {
     let all = AccessFs::from_all(NEWEST);
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
@@ -62,6 +63,9 @@ fn restrict(writable: &[&Path]) -> io::Result<RulesetStatus> {
     let mut rules = rules.and_then(landlock::Ruleset::create).map_err(io::Error::other)?;
     for path in writable {
         rules = allow(rules, path, all)?;
+    }
+    for path in certificates {
+        rules = allow(rules, path, read)?;
     }
     let lists: [(&[&str], BitFlags<AccessFs>); 3] =
         [(&READ, read), (&DEVICES, device), (&EXECUTED, executed)];
@@ -117,7 +121,7 @@ mod tests {
         let path = home.path().to_owned();
         let inside = std::thread::spawn(move || {
             privileges::become_user(SERVER).unwrap();
-            confine(&[&data]).unwrap();
+            confine(&[&data], &[]).unwrap();
             fs::write(data.join("yard.db"), "kept").unwrap();
             fs::create_dir(data.join("jobs")).unwrap();
             fs::rename(data.join("yard.db"), data.join("jobs/renamed")).unwrap();

@@ -31,6 +31,9 @@ use crate::warden::WardenPlan;
 /// Longest recording that is read, which is the longest that models replay.
 const MAX_RECORDING_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Variables with certificates that clients of models trust.
+const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+
 /// A server that has what it needs and nothing more. The next step needs a runtime.
 pub(crate) struct Foundation {
     pub(super) settings: Settings,
@@ -68,13 +71,18 @@ impl Foundation {
         tell_core_dumps();
         let mut config = server_config(&settings, machine::memory_mib());
         config.models = model_config(&settings, surroundings)?;
-        let warden = if surroundings.root { Some(split(&settings, &mut config, &mut hold)?) } else { None };
+        let warden = if surroundings.root {
+            Some(split(surroundings, &settings, &mut config, &mut hold)?)
+        } else {
+            None
+        };
         Ok(Self { settings, config, hold, listener, warden })
     }
 }
 
 /// Starts the warden and gives up root.
 fn split(
+    surroundings: &Surroundings,
     settings: &Settings,
     config: &mut ServerConfig,
     hold: &mut YardHold,
@@ -91,12 +99,14 @@ fn split(
     }
     let process =
         WardenProcess::start(&warden_plan(settings, config, user), hold).map_err(ServeError::Warden)?;
+    let certificates: Vec<&Path> =
+        CERTIFICATES.iter().filter_map(|name| surroundings.get(name)).map(Path::new).collect();
     let record = config.models.record.as_deref();
     let writable: Vec<&Path> = [Some(settings.data.as_path()), record].into_iter().flatten().collect();
     reach::open_ways(&writable, user).map_err(failed("open the way to"))?;
     rustix::process::chdir("/").map_err(|error| ServeError::Drop(error.into()))?;
     privileges::become_user(user).map_err(ServeError::Drop)?;
-    confinement::confine(&writable).map_err(ServeError::Drop)?;
+    confinement::confine(&writable, &certificates).map_err(ServeError::Drop)?;
     Ok(WardenParts { process, places: WorkspacePlaces::of_yard(&settings.data, user) })
 }
 

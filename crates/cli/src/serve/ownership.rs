@@ -25,6 +25,7 @@ const WORKSPACE: &str = "workspace";
 const SOCKET: &str = "sandyard.sock";
 const SHARED: Mode = Mode::from_raw_mode(0o1770);
 const OWN: Mode = Mode::from_raw_mode(0o700);
+const LOOK: Mode = Mode::from_raw_mode(0o750);
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Gives the data folder its owners. With `all`, files that a server of root left are given to the server too.
@@ -101,12 +102,28 @@ fn give_job(jobs: &OwnedFd, name: &OsStr, server: ServerUser) -> io::Result<()> 
         return Ok(());
     };
     give_content(&folder, server, &|name| name == WORKSPACE)?;
-    let workspace = present(handle(&folder, OsStr::new(WORKSPACE)))?;
-    if workspace.is_some_and(|workspace| require_root(WORKSPACE, &workspace).is_ok()) {
-        return share(&folder, server);
+    let workspace =
+        present(rustix::fs::openat(&folder, WORKSPACE, FOLDER, Mode::empty()).map_err(Into::into))?;
+    if let Some(workspace) = workspace
+        && require_root(WORKSPACE, &workspace).is_ok()
+    {
+        share(&folder, server)?;
+        return let_look(&workspace, server);
     }
     rustix::fs::fchmod(&folder, OWN)?;
     give(&folder, server)
+}
+
+/// Lets the server see how much the disks of a workspace take, and no more. Only root could put a name there.
+fn let_look(workspace: &OwnedFd, server: ServerUser) -> io::Result<()> {
+    for name in names(workspace)? {
+        let found = rustix::fs::statat(workspace, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile {
+            rustix::fs::chmodat(workspace, name.as_ref(), Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
+        }
+    }
+    rustix::fs::fchown(workspace, None, Some(Gid::from_raw(server.gid)))?;
+    Ok(rustix::fs::fchmod(workspace, LOOK)?)
 }
 
 /// Gives all files of a folder but those that are `kept`, with all below them.
@@ -210,6 +227,8 @@ mod tests {
         assert_eq!(owner(data.path()), (0, 0o1770));
         assert_eq!(owner(&at("jobs")), (0, 0o1770));
         assert_eq!(owner(&at("jobs/live")), (0, 0o1770));
+        assert_eq!(owner(&at("jobs/live/workspace")), (0, 0o750));
+        assert_eq!(owner(&at("jobs/live/workspace/disk.ext4")), (0, 0o600));
         assert_eq!(owner(&at("jobs/ended")), (SERVER.uid, 0o700));
         for mine in ["yard.db", "jobs/live/logs", "jobs/live/logs/1", "jobs/ended/output.zip", "scratch"] {
             assert_eq!(owner(&at(mine)).0, SERVER.uid, "{mine}");
