@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::downloads;
-use crate::small_disk::{ReadOnlyView, SmallDisk};
+use crate::small_disk::{ClosedFolder, SmallDisk};
 use crate::yard::{PATIENCE, Yard};
 
 fn session_on(disk_mib: u64) -> Value {
@@ -126,13 +126,14 @@ async fn d1_a_disk_that_became_read_only_is_noticed_and_its_files_are_saved() {
 
 #[tokio::test]
 async fn d7_a_read_only_data_folder_is_not_ready() {
-    let mut yard = Yard::start().await;
+    let disk = SmallDisk::new(1024);
+    let mut yard = Yard::start_in(&disk.path(), &["--pool", "0"], &[]).await;
     assert_eq!(yard.get("/readyz").await.status(), 200);
     {
-        let _view = ReadOnlyView::of(yard.data());
+        let _closed = ClosedFolder::of(yard.data());
         let answer = ready_status(&yard, 503).await;
         assert_eq!(answer["error"]["code"], "disk_unavailable", "{answer}");
-        assert!(answer["error"]["message"].as_str().unwrap().contains("Read-only file system"), "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("Operation not permitted"), "{answer}");
     }
     ready_status(&yard, 200).await;
     yard.stop().await;

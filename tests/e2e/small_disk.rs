@@ -58,21 +58,20 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A folder that is read-only for everyone who opens it anew, until this is dropped.
-pub(crate) struct ReadOnlyView(PathBuf);
+/// A folder in which nobody can make a file, until this is dropped. A read-only mount would not do: the server has mounts of its
+/// own, and would not see it.
+pub(crate) struct ClosedFolder(PathBuf);
 
-impl ReadOnlyView {
+impl ClosedFolder {
     pub(crate) fn of(folder: &Path) -> Self {
-        run(Command::new("mount").arg("--bind").args([folder, folder]));
-        let view = Self(folder.to_owned());
-        run(Command::new("mount").args(["-o", "remount,bind,ro"]).arg(folder));
-        view
+        run(Command::new("chattr").arg("+i").arg(folder));
+        Self(folder.to_owned())
     }
 }
 
-impl Drop for ReadOnlyView {
+impl Drop for ClosedFolder {
     fn drop(&mut self) {
-        run(Command::new("umount").arg("--lazy").arg(&self.0));
+        run(Command::new("chattr").arg("-i").arg(&self.0));
     }
 }
 
