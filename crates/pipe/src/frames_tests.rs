@@ -61,3 +61,24 @@ proptest! {
         });
     }
 }
+
+/// Whatever arrives ends in frames within their limits or in an error.
+#[test]
+fn fuzz_frames() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    sandyard_fuzz::FuzzCorpus::of(env!("CARGO_MANIFEST_DIR"), "frames").run(|bytes| {
+        runtime.block_on(async {
+            let (left, mut right) = duplex(128 * 1024);
+            right.write_all(bytes).await.unwrap();
+            drop(right);
+            let mut framed = Framed::new(left, LIMITS);
+            while let Ok(Some(frame)) = framed.receive().await {
+                let (length, most) = match &frame {
+                    Frame::Message(message) => (message.len(), LIMITS.message_bytes),
+                    Frame::Data(data) => (data.len(), LIMITS.data_bytes),
+                };
+                assert!(length <= most);
+            }
+        });
+    });
+}

@@ -105,3 +105,24 @@ async fn a_huge_length_is_refused_before_memory_is_taken() {
     let (host, _guest) = tokio::join!(welcome(host, offer(1)), hostile);
     assert!(matches!(host, Err(HelloError::Malformed)));
 }
+
+/// Nobody gets a link without the secret, whatever they send, and neither side hangs on an end.
+#[test]
+fn fuzz_hello() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    sandyard_fuzz::FuzzCorpus::of(env!("CARGO_MANIFEST_DIR"), "hello").run(|bytes| {
+        runtime.block_on(async {
+            for side in [0, 1] {
+                let (own, mut stranger) = duplex(128 * 1024);
+                stranger.write_all(bytes).await.unwrap();
+                stranger.shutdown().await.unwrap();
+                let refused = if side == 0 {
+                    welcome(own, offer(1)).await.is_err()
+                } else {
+                    join(own, &SECRET, 0).await.is_err()
+                };
+                assert!(refused);
+            }
+        });
+    });
+}

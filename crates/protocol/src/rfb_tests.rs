@@ -98,3 +98,20 @@ proptest! {
         prop_assert!(filter.pending.len() < 16);
     }
 }
+
+/// A viewer passes no input, and the pieces in which bytes arrive change nothing.
+#[test]
+fn fuzz_rfb() {
+    sandyard_fuzz::FuzzCorpus::of(env!("CARGO_MANIFEST_DIR"), "rfb").run(|bytes| {
+        for rights in [ClientRights::View, ClientRights::Control] {
+            let whole = pass(rights, bytes);
+            let (first, rest) = bytes.split_at(bytes.len() / 2);
+            let (mut filter, mut passed) = (ClientFilter::new(rights), Vec::new());
+            let pieces = filter.take(first, &mut passed).and_then(|()| filter.take(rest, &mut passed));
+            assert_eq!(whole.is_ok(), pieces.is_ok());
+            if let Ok(whole) = whole {
+                assert!(whole.len() <= bytes.len() && whole == passed);
+            }
+        }
+    });
+}

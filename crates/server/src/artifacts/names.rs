@@ -232,4 +232,33 @@ mod tests {
         }
         assert_eq!((names.last.len(), names.top.len(), names.rewritten.len()), (21, 1, 0));
     }
+
+    /// No accepted name leads out of the folder that an archive is unpacked into, and none comes twice.
+    #[test]
+    fn fuzz_names() {
+        sandyard_fuzz::FuzzCorpus::of(env!("CARGO_MANIFEST_DIR"), "names").run(|bytes| {
+            let (text, mut names, mut seen) =
+                (String::from_utf8_lossy(bytes), EntryNames::default(), HashSet::new());
+            for line in text.split('\n') {
+                let (kind, path) = line.split_once(' ').unwrap_or(("f", line));
+                let kind = match kind {
+                    "d" => EntryKind::Directory,
+                    "l" => EntryKind::Symlink,
+                    _ => EntryKind::File,
+                };
+                if let Ok(name) = names.accept(path, kind) {
+                    let parts_are_plain =
+                        name.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
+                    assert!(
+                        parts_are_plain && !name.contains(['\\', '\0']) && name.len() <= MAX_NAME_BYTES,
+                        "{name:?}"
+                    );
+                    assert!(seen.insert(name));
+                }
+            }
+            for name in ["SUMMARY.md", "changes.patch"] {
+                assert!(seen.insert(names.free(name)));
+            }
+        });
+    }
 }

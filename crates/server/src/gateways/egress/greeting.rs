@@ -13,8 +13,6 @@ pub(super) const MAX_GREETING_BYTES: usize = 16 * 1024;
 
 /// Content type of a TLS record with a handshake message.
 const HANDSHAKE: u8 = 22;
-/// Longest method of HTTP that is waited for; the longest registered one has 17 letters.
-const MAX_METHOD_BYTES: usize = 32;
 
 /// The first bytes of a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +68,10 @@ fn plain(bytes: &[u8]) -> Greeting {
     let method = line.iter().take_while(|byte| is_token(**byte)).count();
     let (is_whole, is_long) = (end.is_some(), bytes.len() >= MAX_GREETING_BYTES);
     match line.get(method) {
-        None if is_whole || is_long || method > MAX_METHOD_BYTES => Greeting::Other,
+        None if is_whole => Greeting::Other,
+        // However long the word is: a client that sends the rest of the line later must not get another verdict than one that
+        // sends all at once.
+        None if is_long => Greeting::Http,
         None => Greeting::Unfinished,
         Some(b' ' | b'\t') if method > 0 && !line.contains(&0) => match (is_whole, names_http(line)) {
             (true, true) if line.starts_with(b"PRI * HTTP/2") => Greeting::Http2,
@@ -210,10 +211,39 @@ mod tests {
             b"<stream:stream",
             b"{\"a\"",
             b"\x30\x0c\x02",
-            &[b'x'; MAX_METHOD_BYTES + 1],
+            b"a_word_that_is_longer_than_any_method_of_http\r\n",
         ] {
             assert_eq!(greeting(bytes), Greeting::Other, "{bytes:?}");
         }
         assert_eq!(greeting(b"hello"), Greeting::Unfinished);
+        // A request with a long method, in two pieces.
+        assert_eq!(greeting(&[b'x'; 100]), Greeting::Unfinished);
+        assert_eq!(
+            greeting([&[b'x'; 100], b" / HTTP/1.1\r\n".as_slice()].concat().as_slice()),
+            Greeting::Http
+        );
+        assert_eq!(greeting(&[b'x'; MAX_GREETING_BYTES]), Greeting::Http);
+    }
+
+    /// A name that is compared with a rule is in lower case, and more bytes never turn TLS into another protocol.
+    #[test]
+    fn fuzz_greeting() {
+        sandyard_fuzz::FuzzCorpus::of(env!("CARGO_MANIFEST_DIR"), "greeting").run(|bytes| {
+            let whole = greeting(bytes);
+            if let Greeting::Tls(Some(name)) = &whole {
+                assert!(
+                    !name.is_empty()
+                        && name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
+                );
+            }
+            let half = greeting(&bytes[..bytes.len() / 2]);
+            match half {
+                Greeting::UnfinishedTls => {
+                    assert!(matches!(whole, Greeting::UnfinishedTls | Greeting::Tls(_)))
+                }
+                Greeting::Tls(Some(_)) | Greeting::Other | Greeting::Http2 => assert_eq!(half, whole),
+                Greeting::Unfinished | Greeting::Http | Greeting::Tls(None) => {}
+            }
+        });
     }
 }

@@ -76,3 +76,29 @@ pub(super) async fn answer(stream: &mut (impl AsyncWrite + Unpin), reply: SocksR
     stream.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
     stream.flush().await
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+
+    use super::*;
+
+    /// Whatever arrives ends in a request or an error.
+    #[test]
+    fn fuzz_socks() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        sandyard_fuzz::FuzzCorpus::of(env!("CARGO_MANIFEST_DIR"), "socks").run(|bytes| {
+            runtime.block_on(async {
+                let (mut own, mut client) = duplex(128 * 1024);
+                client.write_all(bytes).await.unwrap();
+                client.shutdown().await.unwrap();
+                if let Ok(SocksRequest::Connect { named, target }) = read_request(&mut own).await {
+                    assert!(
+                        named.len() <= 4 * 255
+                            && target.map_or(true, |target| !target.to_string().contains('\n'))
+                    );
+                }
+            });
+        });
+    }
+}

@@ -1,0 +1,11 @@
+//! The layers of this crate, lowest first.
+
+use std::path::Path;
+
+const LAYERS: &[&[&str]] = &[&["mutation"]];
+
+#[test]
+fn every_module_imports_downwards_only() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    assert_eq!(sandyard_layers::check(&source, LAYERS), Ok(()));
+}
