@@ -270,6 +270,16 @@ def install(peers):
 # ── PyCG's micro-benchmark ──────────────────────────────────────────────────────────────────────────────────────────
 
 
+def qualified(symbols):
+    """Full names of symbols by place: a function inside another is known by both."""
+    names = []
+    for at, symbol in enumerate(symbols):
+        around = [n for n, s in enumerate(symbols[:at]) if s["line"] <= symbol["line"] and s["last_line"] >= symbol["last_line"] and s["kind"] != "constant"]
+        own = symbol["name"].rsplit(".", 1)[-1]
+        names.append(f"{names[around[-1]]}.{own}" if around else own)
+    return {symbol["name"]: name for symbol, name in reversed(list(zip(symbols, names)))}
+
+
 def call_graphs(folder):
     """Precision and recall of calls over the snippets: (proved, drawn, expected)."""
     right = drawn = expected = 0
@@ -280,11 +290,13 @@ def call_graphs(folder):
         found = facts(snippet)
         names = module_names(snippet, found)
         ours = set()
+        full = [qualified(file["symbols"]) for file in found["files"]]
         for use in found["uses"]:
             if use["kind"] != "call" or use["to"] not in names:
                 continue
-            one = names[use["from"]] + (f".{use['from_symbol']}" if use["from_symbol"] else "")
-            other = f"{names[use['to']]}.{use['to_symbol']}"
+            inside = full[use["from"]].get(use["from_symbol"])
+            one = names[use["from"]] + (f".{inside}" if inside else "")
+            other = f"{names[use['to']]}.{full[use['to']].get(use['to_symbol'])}"
             symbol = next((s for s in found["files"][use["to"]]["symbols"] if s["name"] == use["to_symbol"]), None)
             if symbol and symbol["kind"] == "class":
                 other += ".__init__"

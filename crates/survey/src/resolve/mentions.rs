@@ -21,16 +21,16 @@ pub(super) fn resolve(index: &TreeIndex<'_>, links: &[FileLinks], from: usize) -
         let Some((to, symbol)) = target(index, links, from, mention) else { continue };
         let from_symbol =
             mention.within.and_then(|index| scan.symbols.get(index)).map(|symbol| symbol.name.clone());
+        // What a call of a constant runs is not known.
+        let called = mention.call && !index.is_constant(to, &symbol);
         // Inside a file only calls tell something.
-        if to == from
-            && (!mention.call || from_symbol.as_ref() == Some(&symbol) || index.is_constant(to, &symbol))
-        {
+        if to == from && (!called || from_symbol.as_ref() == Some(&symbol)) {
             continue;
         }
         uses.push(FileUse {
             from,
             to,
-            kind: if mention.call { UseKind::Call } else { UseKind::Reference },
+            kind: if called { UseKind::Call } else { UseKind::Reference },
             line: mention.line,
             symbol: mention.path.last().cloned().unwrap_or_default(),
             from_symbol,

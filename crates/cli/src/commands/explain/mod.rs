@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sandyard_explain::{EXPLANATION_VERSION, Explanation};
+use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::reader::{ReaderError, run_reader};
 
 use crate::commands::open::browse;
@@ -71,8 +72,9 @@ impl ExplainCommand {
 /// Runs the reader, which blocks, on a thread of its own.
 async fn read(folder: &Path) -> Result<Explanation, CommandError> {
     let owned = folder.to_owned();
-    let result =
-        tokio::task::spawn_blocking(move || run_reader(&["explain".as_ref(), owned.as_os_str()], b""));
+    let result = tokio::task::spawn_blocking(move || {
+        run_reader(PROGRAMS.reader, &["explain".as_ref(), owned.as_os_str()], b"")
+    });
     let bytes = match result.await {
         Ok(result) => result.map_err(CommandError::Reader)?,
         Err(error) => return Err(CommandError::Output(std::io::Error::other(error))),
