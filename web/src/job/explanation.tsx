@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { messageOf, request } from "../api/client";
+import { openPage } from "../api/jobs";
 import { Icon } from "../ui/icons";
 import { Prose } from "../ui/prose";
 import type { RoomProps } from "./job-page";
@@ -35,18 +36,7 @@ export function Explanation({ job }: RoomProps) {
         {failure && <p class="bad-text">{failure}</p>}
         {picture && <div class="diagram" tabIndex={0} role="group" aria-label="Diagram, scrolls"><img src={picture} alt="Diagram of the result's parts" style={{ width: `${zoom * 100}%` }} /></div>}
       </section>
-      <p><button type="button" onClick={() => void openExplained(explanation.page_url).catch((error: unknown) => setFailure(messageOf(error)))}><Icon name="external" />Open the whole page</button></p>
+      <p><button type="button" onClick={() => void openPage(job.job_id, "explained").catch((error: unknown) => setFailure(messageOf(error)))}><Icon name="external" />Open the whole page</button></p>
     </div>
   );
-}
-
-/** The page needs the key, so it is fetched and shown from memory, in a tab without rights. */
-async function openExplained(address: string): Promise<void> {
-  const answer = await request(address);
-  const blob = new Blob([await answer.arrayBuffer()], { type: "text/html" });
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = "explained.html";
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
