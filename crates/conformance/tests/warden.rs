@@ -116,7 +116,7 @@ async fn limits_and_paths_of_a_server_are_checked() {
     driver.start(&spec(home.path(), "fits")).await.unwrap();
     for limits in [
         Limits { cpus: 1e9, ..Limits::default() },
-        Limits { cpus: f64::NAN, ..Limits::default() },
+        Limits { cpus: 0.0, ..Limits::default() },
         Limits { memory_mib: u64::MAX, ..Limits::default() },
         Limits { disk_mib: u64::MAX, ..Limits::default() },
         Limits { pids: u64::MAX, ..Limits::default() },

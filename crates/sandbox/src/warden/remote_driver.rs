@@ -14,9 +14,9 @@ use super::client::{CallAnswer, WardenConnection};
 use super::faults::CallFault;
 use super::messages::{CallReply, DriverCall, DriverFacts, StartOrder, WardenCall};
 use crate::driver::{
-    Availability, BindError, BindSupport, Binding, BoxedDuplex, DiskState, Driver, FoundSandbox, ImageDigest,
-    Isolation, Limits, LinkError, ListError, Liveness, PrepareImageError, ReportProgress, SandboxId,
-    SandboxSpec, StartError, StopError, Usage, UsageError,
+    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, DiskState, Driver, FoundSandbox,
+    ImageDigest, Isolation, Limits, LinkError, ListError, Liveness, PrepareImageError, ReportProgress,
+    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 use crate::drivers;
 
@@ -151,6 +151,9 @@ impl Driver for RemoteDriver {
     }
 
     async fn bind(&self, id: &SandboxId, binding: &Binding) -> Result<(), BindError> {
+        if binding.workspace.is_some() && !self.binds.workspace {
+            return Err(BindError::Unsupported { driver: self.name, part: BindingPart::Workspace });
+        }
         let outside = |path: &Path| BindError::Step {
             id: id.clone(),
             step: format!("use the workspace {}", path.display()),
