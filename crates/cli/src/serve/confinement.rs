@@ -17,17 +17,9 @@ use sandyard_sys::seccomp::{self, FilterProfile};
 const NEWEST: ABI = ABI::V7;
 /// Folders that are read: names and certificates, libraries that resolve names, and facts of the host. Whole folders, because
 /// programs replace the files in them, and a rule would stay with the old one.
-const READ: [&str; 9] = [
-    "/etc",
-    "/usr/lib",
-    "/usr/share",
-    "/lib",
-    "/lib64",
-    "/proc",
-    "/sys",
-    "/run/systemd/resolve",
-    "/run/NetworkManager",
-];
+const READ: [&str; 7] = ["/etc", "/usr/lib", "/usr/share", "/lib", "/lib64", "/proc", "/sys"];
+/// File with the host's name servers.
+const RESOLVER: &str = "/etc/resolv.conf";
 /// Devices that are read and written.
 const DEVICES: [&str; 3] = ["/dev/null", "/dev/urandom", "/dev/random"];
 /// This program, and the loaders that the kernel executes for it.
@@ -64,7 +56,10 @@ fn restrict(writable: &[&Path], certificates: &[&Path]) -> io::Result<RulesetSta
     for path in writable {
         rules = allow(rules, path, all)?;
     }
-    for path in certificates {
+    // A link on many hosts, into a folder of the program that writes it.
+    let resolver = std::fs::canonicalize(RESOLVER).ok();
+    let resolver = resolver.as_deref().and_then(Path::parent);
+    for path in certificates.iter().copied().chain(resolver) {
         rules = allow(rules, path, read)?;
     }
     let lists: [(&[&str], BitFlags<AccessFs>); 3] =
