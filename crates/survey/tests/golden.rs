@@ -1,5 +1,7 @@
 //! Facts and pictures of small trees, as golden files: a change of them is seen in review.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 use sandyard_explain::facts::{ProjectFacts, UseKind};
 use sandyard_explain::{JobNotes, explain};
 use sandyard_survey::{FileTree, SurveyLimits, survey};

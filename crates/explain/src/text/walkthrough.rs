@@ -18,7 +18,6 @@ const GOOD_STEPS: usize = 4;
 #[derive(Clone)]
 struct WayStart {
     file: usize,
-    line: u32,
     symbol: Option<String>,
     title: String,
 }
@@ -73,7 +72,7 @@ fn starts(facts: &ProjectFacts) -> Vec<WayStart> {
             "A request {} is answered like this:",
             code_span(&format!("{} {}", route.method, route.path))
         );
-        starts.push(WayStart { file: route.file, line: route.line, symbol: route.handler.clone(), title });
+        starts.push(WayStart { file: route.file, symbol: route.handler.clone(), title });
     }
     for entry in facts.entries.iter().take(MAX_STARTS) {
         let symbol = Some(entry.symbol.clone())
@@ -82,7 +81,7 @@ fn starts(facts: &ProjectFacts) -> Vec<WayStart> {
             "A run of {} goes like this:",
             code_span(entry.command.as_deref().unwrap_or(&entry.name))
         );
-        starts.push(WayStart { file: entry.file, line: entry.line, symbol, title });
+        starts.push(WayStart { file: entry.file, symbol, title });
     }
     starts
 }
@@ -99,7 +98,6 @@ fn symbol_starts(facts: &ProjectFacts, structure: &ProjectStructure) -> Vec<WayS
     });
     let start = |(file, symbol): (usize, &SymbolFact)| WayStart {
         file,
-        line: symbol.line,
         symbol: Some(symbol.name.clone()),
         title: format!(
             "A call of {} in {} goes like this:",
@@ -131,8 +129,8 @@ fn follow<'facts>(
                             from.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
                         })
                 }
-                // A file that is run begins outside of its functions, after the line of the entry.
-                None => from.is_none() && (!first || one.line + 2 >= start.line) || first,
+                // A file that is run begins outside of its functions; if nothing is called there, anywhere in it.
+                None => from.is_none() || first,
             }
         };
         let begin = facts.uses.partition_point(|one| one.from < file);

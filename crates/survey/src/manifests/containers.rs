@@ -34,10 +34,10 @@ pub(super) fn compose(_: &mut TreeManifests, _: &str, text: &str, fact: &mut Man
         let trimmed = line.trim();
         if inside && depth == level && trimmed.ends_with(':') {
             fact.services.push(trimmed.trim_end_matches(':').to_owned());
-        } else if let Some(image) = trimmed.strip_prefix("image:").filter(|_| inside) {
-            if let Some(last) = fact.services.last_mut() {
-                *last = format!("{last} ({})", cut(image.trim().trim_matches(['"', '\'']), 60));
-            }
+        } else if let Some(image) = trimmed.strip_prefix("image:").filter(|_| inside)
+            && let Some(last) = fact.services.last_mut()
+        {
+            *last = format!("{last} ({})", cut(image.trim().trim_matches(['"', '\'']), 60));
         }
     }
     fact.commands.push(CommandFact { purpose: CommandPurpose::Run, command: "docker compose up".to_owned() });

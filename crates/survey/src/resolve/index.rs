@@ -8,6 +8,9 @@ use sandyard_syntax::SourceLanguage;
 use crate::manifests::TreeManifests;
 use crate::scan::{FileScan, FoundAlias};
 
+/// Places of assignments by the symbol around them and their name.
+type AliasPlaces<'tree> = BTreeMap<(Option<usize>, &'tree str), Vec<usize>>;
+
 /// All scans of a tree, with the ways to find something in them.
 pub(crate) struct TreeIndex<'tree> {
     pub(crate) paths: &'tree [String],
@@ -20,7 +23,7 @@ pub(crate) struct TreeIndex<'tree> {
     /// Symbols of each file by name, with their place in the list.
     symbols: Vec<BTreeMap<&'tree str, usize>>,
     /// Assignments of each file by place and name, as places in the list.
-    aliases: Vec<BTreeMap<(Option<usize>, &'tree str), Vec<usize>>>,
+    aliases: Vec<AliasPlaces<'tree>>,
     /// Files of each folder by package name (Go), and of each package (Java).
     packages: BTreeMap<String, Vec<usize>>,
     /// Definitions of C functions in the whole tree.
@@ -138,8 +141,8 @@ impl<'tree> TreeIndex<'tree> {
     }
 }
 
-fn aliases_by_name(scan: &FileScan) -> BTreeMap<(Option<usize>, &str), Vec<usize>> {
-    let mut found: BTreeMap<(Option<usize>, &str), Vec<usize>> = BTreeMap::new();
+fn aliases_by_name(scan: &FileScan) -> AliasPlaces<'_> {
+    let mut found = AliasPlaces::new();
     for (place, alias) in scan.aliases.iter().enumerate() {
         found.entry((alias.within, alias.name.as_str())).or_default().push(place);
     }
