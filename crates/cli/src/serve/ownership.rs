@@ -23,6 +23,8 @@ const JOBS: &str = "jobs";
 const WORKSPACE: &str = "workspace";
 /// The server's socket. A dead server's is removed: it may belong to another user.
 const SOCKET: &str = "sandyard.sock";
+/// The key of the API, which an operator may write by hand.
+const KEY_FILE: &str = "api.key";
 const SHARED: Mode = Mode::from_raw_mode(0o1770);
 const OWN: Mode = Mode::from_raw_mode(0o700);
 const LOOK: Mode = Mode::from_raw_mode(0o750);
@@ -47,6 +49,8 @@ pub(super) fn settle(data: &Path, server: ServerUser, all: bool) -> io::Result<(
     }
     share(&jobs, server)?;
     present(rustix::fs::unlinkat(&folder, SOCKET, AtFlags::empty()).map_err(io::Error::from))?;
+    // An operator who changes the key does so as root, at any time between two starts.
+    give_content(&folder, server, &|name| name != KEY_FILE)?;
     if all {
         let kept =
             |name: &OsStr| name == JOBS || name == YARD_FILE || drivers_folders().any(|kept| kept == name);

@@ -33,8 +33,9 @@ use crate::yard::{JobVerdict, YardContext};
 const RESULT_ROOM_TIMEOUT: Duration = Duration::from_secs(300);
 /// Time between two attempts to get that room.
 const RESULT_ROOM_INTERVAL: Duration = Duration::from_secs(1);
-/// Room for the audit, the journal, the last screenshot and the explanation.
-const RESULT_EXTRA_MIB: u64 = 32;
+/// Room for what takes no block of the workspace: long names of many links, which an archive holds twice, the audit, the journal,
+/// the last screenshot and the explanation.
+const RESULT_EXTRA_MIB: u64 = 96;
 /// Exports tried before the job ends without an artifact.
 const MAX_EXPORTS: u32 = 3;
 /// Longest wait for the machine that ran the job to link, or to send its last screenshot.
