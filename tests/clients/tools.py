@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 EXPECTED = {
-    "schedule_job", "job_status", "list_jobs", "cancel_job", "reply_to_job", "job_logs", "download_link", "run_shell",
+    "schedule_job", "job_status", "list_jobs", "cancel_job", "reply_to_job", "job_logs", "download_link", "explain_result", "run_shell",
     "run_code", "read_file", "write_file", "edit_file", "list_files", "search_files", "gui", "screenshot",
 }
 

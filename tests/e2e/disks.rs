@@ -42,7 +42,8 @@ async fn f3_disks_are_promised_like_memory() {
     assert!(written["stderr"].as_str().unwrap().contains("No space left"), "{written}");
     assert!(disk.free_mib() >= 512, "{} MiB are left", disk.free_mib());
     assert_eq!(yard.status(&second).await["state"], "queued");
-    assert_eq!(yard.run_shell("echo small").await["error"]["code"], Value::Null);
+    let small = json!({"kind": "shell", "code": "echo small", "limits": {"disk_mib": 64}});
+    assert_eq!(yard.run(&small).await["state"], "succeeded");
     yard.delete(&first).await;
     yard.wait_for(&second, |status| status["sandbox"] == "live").await;
     yard.delete(&second).await;

@@ -52,13 +52,15 @@ async fn l10_a_full_disk_refuses_jobs_and_harms_none() {
 async fn l12_a_failed_sync_ends_the_server_and_loses_nothing() {
     let folder = TempDir::with_prefix("shim-").unwrap();
     let (shim, trigger) = (folder.path().join("fail_sync.so"), folder.path().join("trigger"));
+    // The server is another user than this test.
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/fail_sync.c");
     run(Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&shim).args([source, "-ldl"]));
     for first in [1, 2, 5, 9] {
         let environment = [("LD_PRELOAD", shim.as_path()), ("FAIL_SYNC", trigger.as_path())];
         let mut yard = Yard::start_in(&std::env::temp_dir(), &[], &environment).await;
         let sound = yard.run_shell("echo sound").await["job_id"].as_str().unwrap().to_owned();
-        std::fs::write(&trigger, first.to_string()).unwrap();
+        std::fs::write(&trigger, "x".repeat(first)).unwrap();
         let mut promised = vec![sound];
         let deadline = Instant::now() + PATIENCE;
         while !yard.has_ended() {

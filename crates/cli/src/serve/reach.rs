@@ -99,6 +99,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let data = home.path().join("a/b/data");
         fs::create_dir_all(&data).unwrap();
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(closed_ancestor(&data, SERVER).as_deref(), Some(home.path()));
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o711)).unwrap();
         assert_eq!(closed_ancestor(&data, SERVER), None);

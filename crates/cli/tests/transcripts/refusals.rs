@@ -15,7 +15,7 @@ async fn without_a_server_the_hint_says_how_to_get_one() {
 #[tokio::test]
 async fn a_named_address_is_never_replaced_by_the_yard_of_this_machine() {
     let home = tempfile::tempdir().unwrap();
-    for arguments in [&["run", "--kind", "shell", "true"][..], &["prune", "--all"], &["status", "abcd"]] {
+    for arguments in [&["run", "--kind", "shell", "true"][..], &["prune", "--yes"], &["status", "abcd"]] {
         let said = said(command("http://127.0.0.1:9", home.path(), arguments)).await.expect(3);
         assert!(said.err.starts_with("error: no server answers at http://127.0.0.1:9\n"), "{}", said.err);
         assert!(!home.path().join("data").exists(), "{arguments:?} opened the yard of this machine");

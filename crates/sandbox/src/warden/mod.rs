@@ -12,6 +12,7 @@
 //! no more answers ([`WardenClient::closed`]) and ends; the next server and its warden adopt the sandboxes.
 
 mod client;
+mod connection;
 mod faults;
 mod handover;
 mod messages;

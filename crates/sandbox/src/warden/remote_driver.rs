@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use sandyard_protocol::drivers::NAMES;
 use tokio::net::UnixStream;
 
-use super::client::{CallAnswer, WardenConnection};
+use super::connection::{CallAnswer, WardenConnection};
 use super::faults::CallFault;
 use super::messages::{CallReply, DriverCall, DriverFacts, StartOrder, WardenCall};
 use crate::driver::{

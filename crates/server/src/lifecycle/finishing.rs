@@ -33,9 +33,10 @@ use crate::yard::{JobVerdict, YardContext};
 const RESULT_ROOM_TIMEOUT: Duration = Duration::from_secs(300);
 /// Time between two attempts to get that room.
 const RESULT_ROOM_INTERVAL: Duration = Duration::from_secs(1);
-/// Room for what takes no block of the workspace: long names of many links, which an archive holds twice, the audit, the journal,
-/// the last screenshot and the explanation.
-const RESULT_EXTRA_MIB: u64 = 96;
+/// Room for the audit, the journal, the last screenshot and the explanation.
+const RESULT_EXTRA_MIB: u64 = 32;
+/// Room in an archive for what takes no block of a workspace: long names of many links, which an archive holds twice.
+const ARCHIVE_NAMES_MIB: u64 = 96;
 /// Exports tried before the job ends without an artifact.
 const MAX_EXPORTS: u32 = 3;
 /// Longest wait for the machine that ran the job to link, or to send its last screenshot.
@@ -198,7 +199,9 @@ impl JobOwner {
             }
             tokio::time::sleep(RESULT_ROOM_INTERVAL).await;
         }
-        Ok(Some(bytes))
+        // The bound is the whole disk, not its use: what the guest has written lately may not be in the image yet.
+        let disk_mib = row.limits.machine.disk_mib;
+        Ok(Some((disk_mib + disk_mib / 8 + ARCHIVE_NAMES_MIB).saturating_mul(1024 * 1024)))
     }
 
     /// Stores the last screenshot. A job ends without one rather than late.

@@ -43,8 +43,11 @@ fn w16_a_ticket_is_looked_at_on_its_own_routes_only() {
         table::routes().iter().filter(|row| row.rule.access.ticket().is_some()).map(|row| row.path).collect();
     let wanted = [
         "/jobs/{id}/download",
+        "/jobs/{id}/explained",
+        "/jobs/{id}/diagram.svg",
         "/jobs/{id}/desktop/socket",
         "/jobs/{id}/shell",
+        "/jobs/{id}/processes/{process}",
         "/jobs/{id}/lab",
         "/jobs/{id}/ports/{port}",
     ];
