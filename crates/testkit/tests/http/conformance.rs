@@ -42,12 +42,10 @@ async fn w25_every_documented_operation_answers() {
 async fn what_is_not_built_says_so_and_an_unknown_job_stays_unknown() {
     let served = Served::start().await;
     let id = served.session().await;
-    for rest in ["recall", "explained"] {
-        let reply = served.post(&format!("/jobs/{id}/{rest}"), &json!({})).await;
-        assert_eq!((reply.status, reply.code().as_str()), (501, "not_available"), "{rest}");
-        let reply = served.get(&format!("/jobs/{}/{rest}", "a".repeat(26))).await;
-        assert_eq!((reply.status, reply.code().as_str()), (404, "unknown_job"), "{rest}");
-    }
+    let reply = served.post(&format!("/jobs/{id}/recall"), &json!({})).await;
+    assert_eq!((reply.status, reply.code().as_str()), (501, "not_available"));
+    let reply = served.get(&format!("/jobs/{}/recall", "a".repeat(26))).await;
+    assert_eq!((reply.status, reply.code().as_str()), (404, "unknown_job"));
 }
 
 #[tokio::test]

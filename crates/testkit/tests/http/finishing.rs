@@ -82,6 +82,7 @@ async fn calls_under_way_are_not_acknowledged_once_the_job_is_finishing() {
     let id = served.session().await;
     let url = format!("ws://{}/jobs/{id}/shell", served.address);
     let (mut terminal, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+    assert!(matches!(terminal.next().await, Some(Ok(Message::Text(_)))), "the name of its process");
     assert!(matches!(terminal.next().await, Some(Ok(Message::Binary(_)))), "a prompt");
     let (client, job) = (Arc::clone(&served), id.clone());
     let command = tokio::spawn(async move {
