@@ -17,7 +17,7 @@ use crate::tokens::estimate_tokens;
 /// What an entry is to the packer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EntryKind {
+pub enum JournalItemKind {
     /// The task, a standing rule, or words of a person: always whole.
     Rule,
     /// A plan. Only the newest is read.
@@ -36,7 +36,7 @@ pub struct JournalItem<'j> {
     /// Number of the entry.
     pub number: u64,
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: JournalItemKind,
     /// The tool or the speaker.
     pub title: &'j str,
     /// The line that tells most of it (see `summary::headline`), found once when the entry was written.
@@ -153,7 +153,8 @@ pub fn pack(
     before: PackBorders,
     policy: &PackPolicy,
 ) -> Packing {
-    let plan = journal.iter().rev().find(|entry| entry.kind == EntryKind::Plan).map(|entry| entry.number);
+    let plan =
+        journal.iter().rev().find(|entry| entry.kind == JournalItemKind::Plan).map(|entry| entry.number);
     let packer = Packer { journal, summaries, plan, policy };
     let borders = packer.borders(before);
     let mut parts = packer.parts(borders);
@@ -182,8 +183,9 @@ impl Packer<'_, '_> {
         let mut borders = before;
         let PackPolicy { budget_tokens, full_percent, packed_percent, whole_results, mask_step, .. } =
             *self.policy;
-        let is_whole =
-            |entry: &&JournalItem<'_>| entry.kind == EntryKind::Result && entry.number > before.masked_until;
+        let is_whole = |entry: &&JournalItem<'_>| {
+            entry.kind == JournalItemKind::Result && entry.number > before.masked_until
+        };
         let results: Vec<u64> = self.journal.iter().filter(is_whole).map(|entry| entry.number).collect();
         if results.len() >= whole_results + mask_step.max(1) {
             borders.masked_until = results[results.len() - whole_results - 1];
@@ -224,9 +226,11 @@ impl Packer<'_, '_> {
         let whole =
             |reason| PackedPart { entries: entries.clone(), reason, replaced_by: None, tokens: entry.tokens };
         match entry.kind {
-            EntryKind::Rule => return Some(whole(PackReason::Rule)),
-            EntryKind::Plan => return (Some(entry.number) == self.plan).then(|| whole(PackReason::Plan)),
-            EntryKind::Answer | EntryKind::Result | EntryKind::Note => {}
+            JournalItemKind::Rule => return Some(whole(PackReason::Rule)),
+            JournalItemKind::Plan => {
+                return (Some(entry.number) == self.plan).then(|| whole(PackReason::Plan));
+            }
+            JournalItemKind::Answer | JournalItemKind::Result | JournalItemKind::Note => {}
         }
         if entry.number <= borders.summarised_until {
             return None;
@@ -234,7 +238,7 @@ impl Packer<'_, '_> {
         if entry.number > borders.masked_until {
             return Some(whole(PackReason::New));
         }
-        if entry.kind != EntryKind::Result || entry.tokens <= self.policy.small_tokens {
+        if entry.kind != JournalItemKind::Result || entry.tokens <= self.policy.small_tokens {
             return Some(whole(PackReason::Small));
         }
         Some(replaced(entries.clone(), PackReason::Masked, mask_line(entry)))
@@ -289,7 +293,7 @@ impl EntryCosts {
     fn tokens(&self, packer: &Packer<'_, '_>, borders: PackBorders) -> u64 {
         let entries = packer.journal.iter().zip(&self.0).map(|(entry, &(whole, masked))| {
             let summarised = entry.number <= borders.summarised_until
-                && !matches!(entry.kind, EntryKind::Rule | EntryKind::Plan);
+                && !matches!(entry.kind, JournalItemKind::Rule | JournalItemKind::Plan);
             match summarised {
                 true => 0,
                 false if entry.number <= borders.masked_until => masked,

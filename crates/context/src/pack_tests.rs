@@ -4,14 +4,14 @@ use super::*;
 use crate::summary::ExtractiveSummariser;
 
 /// A journal: the task, then answers with results.
-struct Journal(Vec<(EntryKind, String)>);
+struct Journal(Vec<(JournalItemKind, String)>);
 
 impl Journal {
     fn of_steps(steps: usize, words: usize) -> Self {
-        let mut entries = vec![(EntryKind::Rule, "Build a shop. Never log passwords.".to_owned())];
+        let mut entries = vec![(JournalItemKind::Rule, "Build a shop. Never log passwords.".to_owned())];
         for step in 0..steps {
-            entries.push((EntryKind::Answer, format!("Now step {step}.")));
-            entries.push((EntryKind::Result, format!("result {step} {}", "word ".repeat(words))));
+            entries.push((JournalItemKind::Answer, format!("Now step {step}.")));
+            entries.push((JournalItemKind::Result, format!("result {step} {}", "word ".repeat(words))));
         }
         Self(entries)
     }
@@ -34,7 +34,7 @@ impl Journal {
     fn summaries(&self) -> SummaryTree {
         let mut tree = SummaryTree::default();
         // Rules are never summarised.
-        for entry in self.items().into_iter().filter(|entry| entry.kind != EntryKind::Rule) {
+        for entry in self.items().into_iter().filter(|entry| entry.kind != JournalItemKind::Rule) {
             tree.push(entry.number, entry.title, entry.headline, &mut ExtractiveSummariser);
         }
         tree
@@ -88,8 +88,8 @@ fn a_small_window_is_kept_by_masks_and_summaries() {
 #[test]
 fn only_the_newest_plan_is_read() {
     let mut journal = Journal::of_steps(1, 3);
-    journal.0.push((EntryKind::Plan, "old plan".into()));
-    journal.0.push((EntryKind::Plan, "new plan".into()));
+    journal.0.push((JournalItemKind::Plan, "old plan".into()));
+    journal.0.push((JournalItemKind::Plan, "new plan".into()));
     let packing = journal.pack(PackBorders::default(), &PackPolicy::new(1000));
     let plans: Vec<_> = packing
         .parts
@@ -128,7 +128,7 @@ proptest! {
         budget in 200u64..5000,
         borders in (0u64..80, 0u64..80),
     ) {
-        let kind = |number: u8| [EntryKind::Rule, EntryKind::Plan, EntryKind::Answer, EntryKind::Result, EntryKind::Note][usize::from(number)];
+        let kind = |number: u8| [JournalItemKind::Rule, JournalItemKind::Plan, JournalItemKind::Answer, JournalItemKind::Result, JournalItemKind::Note][usize::from(number)];
         let journal = Journal(kinds.iter().map(|&(number, words)| (kind(number), "word ".repeat(words))).collect());
         let before = PackBorders { masked_until: borders.0.max(borders.1), summarised_until: borders.1 };
         let packing = journal.pack(before, &PackPolicy::new(budget));
@@ -137,8 +137,8 @@ proptest! {
             let parts: Vec<&PackedPart> = packing.parts.iter().filter(|part| part.entries.contains(&entry.number)).collect();
             let whole = parts.iter().any(|part| part.replaced_by.is_none());
             match entry.kind {
-                EntryKind::Rule => prop_assert!(whole),
-                EntryKind::Plan => {}
+                JournalItemKind::Rule => prop_assert!(whole),
+                JournalItemKind::Plan => {}
                 _ => prop_assert!(!parts.is_empty(), "{}", entry.number),
             }
         }

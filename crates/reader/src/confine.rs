@@ -29,7 +29,7 @@ const OPEN_FILES: u64 = 128;
 
 /// Where the reader runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Surroundings {
+pub(crate) enum ReaderSurroundings {
     /// On the host. The kernel must enforce every wall.
     Host,
     /// In a sandbox, whose walls are around it already, and whose filter may refuse to build more.
@@ -37,7 +37,7 @@ pub(crate) enum Surroundings {
 }
 
 /// Gives up the rights of this process. Must run before the first thread is started and before anything is read.
-pub(crate) fn confine(folder: &Path, surroundings: Surroundings) -> Result<(), ReaderFailure> {
+pub(crate) fn confine(folder: &Path, surroundings: ReaderSurroundings) -> Result<(), ReaderFailure> {
     for (resource, value) in [
         (Resource::As, ADDRESS_SPACE_BYTES),
         (Resource::Cpu, PROCESSOR_SECONDS),
@@ -50,7 +50,7 @@ pub(crate) fn confine(folder: &Path, surroundings: Surroundings) -> Result<(), R
     rustix::thread::set_no_new_privs(true).map_err(fails("no-new-privileges"))?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(fails("non-dumpable"))?;
     let walled = landlock(folder);
-    if surroundings == Surroundings::Host {
+    if surroundings == ReaderSurroundings::Host {
         walled?;
     }
     seccomp()

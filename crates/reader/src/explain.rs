@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use sandyard_explain::{JobNotes, explain};
 use sandyard_survey::{SurveyLimits, WalkLimits, read_folder, survey};
 
-use crate::confine::{Surroundings, confine};
+use crate::confine::{ReaderSurroundings, confine};
 use crate::failure::ReaderFailure;
 
 /// Notes of a job are a list of commands.
@@ -27,7 +27,8 @@ struct ExplainArguments {
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<Vec<u8>, ReaderFailure> {
     let arguments = parse(arguments)?;
-    let surroundings = if arguments.in_sandbox { Surroundings::Sandbox } else { Surroundings::Host };
+    let surroundings =
+        if arguments.in_sandbox { ReaderSurroundings::Sandbox } else { ReaderSurroundings::Host };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
     confine(&arguments.folder, surroundings)?;
     let notes = if arguments.notes { read_notes()? } else { JobNotes::default() };
