@@ -20,9 +20,9 @@ use crate::yard::YardContext;
 
 /// Owners that link the live sandbox of a dead server at the same time. A thousand at once would keep the server's threads from
 /// every request meanwhile.
-pub(crate) const MAX_ADOPTIONS_AT_ONCE: usize = 16;
+pub(crate) const MAX_ADOPTIONS_AT_ONCE: usize = 32;
 /// Longest time for which a sandbox that does not dial keeps others waiting.
-const MAX_TURN: Duration = Duration::from_millis(250);
+const MAX_TURN: Duration = Duration::from_millis(50);
 
 /// The turn of an owner that takes over a live sandbox.
 pub(super) struct AdoptionTurn {
