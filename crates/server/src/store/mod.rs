@@ -6,6 +6,7 @@
 //! to these promises; `memory` is a second store for tests, which shows that the rules suffice.
 
 mod audit_lines;
+mod columns;
 #[cfg(test)]
 mod conformance;
 mod errors;
@@ -16,6 +17,7 @@ pub(crate) mod rules;
 mod sealing;
 mod signer;
 mod sqlite;
+mod values;
 mod watch;
 mod yard_lock;
 

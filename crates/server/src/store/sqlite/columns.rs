@@ -1,78 +1,21 @@
-//! Rows of the table `jobs` as [`JobRow`]s and back, from one list of columns.
-//!
-//! A new column of a job costs a field of `JobRow`, its value in `JobRow::new`, a line in [`job_columns`] and a migration.
+//! Rows of the table `jobs` as [`JobRow`]s and back, from the list of columns that all databases share. One table has all of them, so
+//! `state` and `progress` are the same here.
 
 use rusqlite::{Connection, Row, Statement};
 
-use super::codecs::{
-    Columns, artifact_bytes, artifact_sha256, json, maybe_json, maybe_word, plain, text, word,
-};
+use super::codecs::{Columns, artifact_bytes, artifact_sha256, json, maybe_json, maybe_word, plain, word};
 use crate::job::JobRow;
 use crate::store::StoreError;
+use crate::store::columns::job_columns;
 use crate::store::rules::{JobLease, LeasedJob};
-
-/// Hands every column to a macro, as `("column" codec field)`. Those under `once` are written with the job, those under `always`
-/// also whenever it changes; the latter are rewritten with every commit, so they must stay small. The columns `number`, `id`,
-/// `kind`, `limits` and those of the lease are written out where they are needed.
-macro_rules! job_columns {
-    ($with:ident $($argument:tt)*) => {
-        $with! { [$($argument)*]
-            once:
-            ("name" plain name)
-            ("keep" plain keep)
-            ("created_ms" plain created_ms)
-            ("requested_isolation" plain requested_isolation)
-            always:
-            ("state" word state)
-            ("sandbox" word sandbox)
-            ("sandbox_id" maybe_word sandbox_id)
-            ("reason" plain reason)
-            ("driver" plain driver)
-            ("runtime" plain runtime)
-            ("level" maybe_word level)
-            ("isolation_reason" plain isolation_reason)
-            ("started_ms" plain started_ms)
-            ("finished_ms" plain finished_ms)
-            ("exit_code" plain exit_code)
-            ("failure" maybe_json failure)
-            ("usage" maybe_json usage)
-            ("outcome" maybe_word outcome)
-            ("artifact_sha256" artifact_sha256 artifact)
-            ("artifact_bytes" artifact_bytes artifact)
-            ("explanation" maybe_json explanation)
-            ("incarnation" plain incarnation)
-            ("attempts" plain attempts)
-            ("begun" plain begun)
-            ("epoch" plain epoch)
-            ("cancel_requested" plain cancel_requested)
-            ("delete_requested" plain delete_requested)
-            ("open" plain open)
-            ("guest_sequence" plain guest_sequence)
-            ("stdout_bytes" plain stdout.bytes)
-            ("stdout_dropped" plain stdout.dropped)
-            ("stdout_next_chunk" plain stdout.next_chunk)
-            ("stdout_tail_chunk" plain stdout.tail_chunk)
-            ("stderr_bytes" plain stderr.bytes)
-            ("stderr_dropped" plain stderr.dropped)
-            ("stderr_next_chunk" plain stderr.next_chunk)
-            ("stderr_tail_chunk" plain stderr.tail_chunk)
-            ("last_event" plain last_event)
-            ("revision" plain revision)
-            ("egress_bytes" plain egress_bytes)
-            ("task" maybe_json task)
-            ("journal_bytes" plain journal_bytes)
-            ("audit" maybe_json audit)
-            ("audit_bytes" plain audit_bytes)
-        }
-    };
-}
-pub(super) use job_columns;
+use crate::store::values::text;
 
 macro_rules! select_sql {
     ([$condition:literal]
-     once: $(($once:literal $($_once:tt)*))* always: $(($always:literal $($_always:tt)*))*) => {
+     once: $(($once:literal $($_once:tt)*))* state: $(($state:literal $($_state:tt)*))*
+     progress: $(($progress:literal $($_progress:tt)*))*) => {
         concat!(
-            "SELECT number, id, kind, limits", $(", ", $once,)* $(", ", $always,)*
+            "SELECT number, id, kind, limits", $(", ", $once,)* $(", ", $state,)* $(", ", $progress,)*
             ", lease_owner, lease_until FROM jobs WHERE ", $condition
         )
     };
@@ -82,7 +25,7 @@ pub(super) use select_sql;
 /// A query for whole rows that match a condition, for [`read`] and [`read_leased`].
 macro_rules! select_jobs {
     ($condition:literal) => {
-        $crate::store::sqlite::columns::job_columns!(select_sql $condition)
+        $crate::store::columns::job_columns!(select_sql $condition)
     };
 }
 pub(super) use select_jobs;
@@ -95,10 +38,12 @@ macro_rules! placeholder {
 }
 
 macro_rules! insert_sql {
-    ([] once: $(($once:literal $($_once:tt)*))* always: $(($always:literal $($_always:tt)*))*) => {
+    ([] once: $(($once:literal $($_once:tt)*))* state: $(($state:literal $($_state:tt)*))*
+     progress: $(($progress:literal $($_progress:tt)*))*) => {
         concat!(
-            "INSERT INTO jobs (id, kind, limits, lease_owner, lease_until", $(", ", $once,)* $(", ", $always,)*
-            ") VALUES (?, ?, ?, ?, ?", $(placeholder!($once),)* $(placeholder!($always),)* ")"
+            "INSERT INTO jobs (id, kind, limits, lease_owner, lease_until", $(", ", $once,)* $(", ", $state,)*
+            $(", ", $progress,)* ") VALUES (?, ?, ?, ?, ?", $(placeholder!($once),)* $(placeholder!($state),)*
+            $(placeholder!($progress),)* ")"
         )
     };
 }
@@ -106,8 +51,11 @@ macro_rules! insert_sql {
 macro_rules! update_sql {
     ([] once: $($_once:tt)* ) => { update_sql!(@ $($_once)*) };
     (@ ($($_once:tt)*) $($rest:tt)*) => { update_sql!(@ $($rest)*) };
-    (@ always: ($first:literal $($_first:tt)*) $(($column:literal $($_column:tt)*))*) => {
-        concat!("UPDATE jobs SET ", $first, " = ?", $(", ", $column, " = ?",)* " WHERE number = ?")
+    (@ state: ($first:literal $($_first:tt)*) $(($state:literal $($_state:tt)*))*
+     progress: $(($progress:literal $($_progress:tt)*))*) => {
+        concat!(
+            "UPDATE jobs SET ", $first, " = ?", $(", ", $state, " = ?",)* $(", ", $progress, " = ?",)* " WHERE number = ?"
+        )
     };
 }
 
@@ -135,9 +83,11 @@ fn read_columns(columns: &mut Columns<'_>) -> Result<JobRow, StoreError> {
     job.number = number;
     macro_rules! read_fields {
         ([] once: $(($once:literal $once_codec:ident $($once_field:ident).+))*
-         always: $(($always:literal $always_codec:ident $($always_field:ident).+))*) => {
+         state: $(($state:literal $state_codec:ident $($state_field:ident).+))*
+         progress: $(($progress:literal $progress_codec:ident $($progress_field:ident).+))*) => {
             $($once_codec::read(columns, $once, &mut job.$($once_field).+)?;)*
-            $($always_codec::read(columns, $always, &mut job.$($always_field).+)?;)*
+            $($state_codec::read(columns, $state, &mut job.$($state_field).+)?;)*
+            $($progress_codec::read(columns, $progress, &mut job.$($progress_field).+)?;)*
         };
     }
     job_columns!(read_fields);
@@ -158,7 +108,7 @@ impl Binder<'_, '_> {
 
     fn bind_once(&mut self, job: &JobRow) -> Result<(), StoreError> {
         macro_rules! bind_fields {
-            ([] once: $(($_once:literal $codec:ident $($field:ident).+))* always: $($_always:tt)*) => {
+            ([] once: $(($_once:literal $codec:ident $($field:ident).+))* state: $($_rest:tt)*) => {
                 $(self.bind($codec::write(&job.$($field).+)?)?;)*
             };
         }
@@ -168,7 +118,9 @@ impl Binder<'_, '_> {
 
     fn bind_always(&mut self, job: &JobRow) -> Result<(), StoreError> {
         macro_rules! bind_fields {
-            ([] once: $(($($_once:tt)*))* always: $(($_always:literal $codec:ident $($field:ident).+))*) => {
+            ([] once: $(($($_once:tt)*))* state: $(($_state:literal $state_codec:ident $($state_field:ident).+))*
+             progress: $(($_progress:literal $codec:ident $($field:ident).+))*) => {
+                $(self.bind($state_codec::write(&job.$($state_field).+)?)?;)*
                 $(self.bind($codec::write(&job.$($field).+)?)?;)*
             };
         }

@@ -3,12 +3,13 @@
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
 use sandyard_protocol::{JournalRow, OutputStream};
 
-use super::codecs::{Columns, damaged, word};
+use super::codecs::{Columns, word};
 use super::columns::{self, select_jobs, select_sql};
 use crate::audit::AuditLine;
 use crate::job::{AuditRow, ChunkRow, EventRow, InputFile, JobFence, JobFilter, JobId, JobRow};
 use crate::store::rules::{JobLease, LeasedJob, StoredEntry};
-use crate::store::sealing::StoreSealer;
+use crate::store::sealing::{StoreSealer, file_place, request_place};
+use crate::store::values::damaged;
 use crate::store::{AuditOf, EndedJob, StoreError, StoredRequest};
 
 /// One job by id.
@@ -191,16 +192,6 @@ fn request_files(
         files.push(InputFile { path: row.get(1)?, bytes: damaged(bytes, "request file")? });
     }
     Ok(files)
-}
-
-/// The place that a request is sealed for.
-pub(super) fn request_place(job: i64) -> String {
-    format!("request {job}")
-}
-
-/// The place that a file of a request is sealed for.
-pub(super) fn file_place(job: i64, place: usize) -> String {
-    format!("file {job} {place}")
 }
 
 /// Events of a job above an id.

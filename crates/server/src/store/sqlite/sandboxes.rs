@@ -4,11 +4,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use sandyard_protocol::Secret;
 use sandyard_sandbox::driver::SandboxId;
 
-use super::codecs::{Columns, json, maybe_word, text, word};
+use super::codecs::{Columns, json, maybe_word, word};
 use crate::job::SandboxRow;
 use crate::job::apply::SandboxWrite;
 use crate::store::StoreError;
 use crate::store::rules::write_sandbox;
+use crate::store::values::text;
 
 macro_rules! select_sandboxes {
     ($condition:literal) => {

@@ -4,7 +4,6 @@ use rusqlite::{Connection, OptionalExtension, params, types::Value};
 use sandyard_protocol::JournalEntry;
 use sandyard_sandbox::driver::SandboxId;
 
-use super::codecs;
 use super::columns;
 use super::read;
 use super::sandboxes;
@@ -16,6 +15,8 @@ use crate::store::rules::{
     self, AppendDecision, CancelDecision, FoundKey, InsertDecision, JobLease, JobWrite, NewJobWrite,
     RepeatedKey, SayDecision, YardNote,
 };
+use crate::store::sealing::{file_place, request_place};
+use crate::store::values::{damaged, text};
 use crate::store::{Appended, InsertJob, Inserted, JobClaim, Said, StoreError, StoredKey};
 
 pub(super) fn insert(
@@ -31,7 +32,7 @@ pub(super) fn insert(
             RepeatedKey::Taken => return Ok(Inserted::KeyTaken),
             RepeatedKey::Same(number) => {
                 let row = read::job_by_number(writing.connection, number)?;
-                return codecs::damaged(row, "idempotency key").map(|row| Inserted::Repeated(Box::new(row)));
+                return damaged(row, "idempotency key").map(|row| Inserted::Repeated(Box::new(row)));
             }
         }
     }
@@ -58,7 +59,7 @@ fn insert_new(writing: &mut Writing<'_>, write: NewJobWrite) -> Result<JobRow, S
         .prepare_cached("INSERT INTO requests (job, request) VALUES (?1, ?2)")?
         .execute(params![row.number, sealed_request(writing, row.number, &request.job)?])?;
     for (place, file) in request.files.iter().enumerate() {
-        let sealed = writing.sealer().seal(&read::file_place(row.number, place), &file.bytes)?;
+        let sealed = writing.sealer().seal(&file_place(row.number, place), &file.bytes)?;
         writing
             .connection
             .prepare_cached(
@@ -83,7 +84,7 @@ fn insert_new(writing: &mut Writing<'_>, write: NewJobWrite) -> Result<JobRow, S
 }
 
 fn sealed_request(writing: &Writing<'_>, job: i64, request: &NewJob) -> Result<Vec<u8>, StoreError> {
-    writing.sealer().seal(&read::request_place(job), codecs::text(request, "request")?.as_bytes())
+    writing.sealer().seal(&request_place(job), text(request, "request")?.as_bytes())
 }
 
 pub(super) fn claim_queued(
@@ -201,7 +202,7 @@ pub(super) fn note(
     writing
         .connection
         .prepare_cached("UPDATE jobs SET audit = ?2, audit_bytes = ?3, revision = ?4 WHERE number = ?1")?
-        .execute(params![row.number, codecs::text(&row.audit, "audit")?, row.audit_bytes, row.revision])?;
+        .execute(params![row.number, text(&row.audit, "audit")?, row.audit_bytes, row.revision])?;
     add_audit(writing, row.number, &write.lines)?;
     writing.counts.resized(write.kept_bytes_before, row.kept_bytes());
     Ok(Some(write.notes))
@@ -241,7 +242,7 @@ pub(super) fn note_yard(writing: &Writing<'_>, entry: &AuditEntry) -> Result<(),
     writing
         .connection
         .prepare_cached("INSERT OR REPLACE INTO yard_audit_end (only, audit) VALUES (1, ?1)")?
-        .execute([codecs::text(&audit, "yard audit")?])?;
+        .execute([text(&audit, "yard audit")?])?;
     Ok(())
 }
 
