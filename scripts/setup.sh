@@ -35,7 +35,7 @@ case $purpose in
     run | test | bench) packages+=(mmdebstrap e2fsprogs uidmap util-linux ca-certificates curl graphviz) ;;
 esac
 case $purpose in
-    test) packages+=(bubblewrap runc crun docker.io podman chromium python3 python3-venv qemu-system-x86 unzip) ;;
+    test) packages+=(bubblewrap runc crun docker.io podman chromium python3 python3-venv qemu-system-x86 unzip postgresql) ;;
     bench) packages+=(bubblewrap runc wrk python3) ;;
     vm) packages+=(qemu-system-x86 mmdebstrap e2fsprogs) ;;
 esac
