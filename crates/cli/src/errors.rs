@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sandyard_sandbox::reader::ReaderError;
+use sandyard_server::app::CopyStoreError;
 use sandyard_server::http::mcp::StreamsError;
 
 use crate::client::ClientError;
@@ -32,6 +33,9 @@ pub(crate) enum CommandError {
     /// An image could not be built or removed.
     #[error(transparent)]
     Image(#[from] ImageError),
+    /// A store can't be copied.
+    #[error(transparent)]
+    StoreCopy(#[from] CopyStoreError),
     /// The arguments contradict each other or are incomplete.
     #[error("{message}")]
     Usage { message: String, hint: Option<String> },
@@ -110,6 +114,13 @@ impl CommandError {
             Self::Reader(_) => {
                 Some("the reader needs Linux 5.13 with Landlock; `sandyard doctor` tells".to_owned())
             }
+            Self::StoreCopy(CopyStoreError::OtherYard { .. }) => {
+                Some("a target is empty or has an earlier copy of the same yard".to_owned())
+            }
+            Self::StoreCopy(CopyStoreError::Rows(_)) => {
+                Some("the same command goes on where this one ended".to_owned())
+            }
+            Self::StoreCopy(_) => Some("no server may work on either store".to_owned()),
             Self::File { .. } | Self::Archive { .. } | Self::Output(_) | Self::Tools(_) => None,
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sandyard_sandbox::driver::Limits;
 
 pub use crate::artifacts::ExportConfig;
-pub use crate::blobs::WorkspaceOwner;
+pub use crate::blobs::{BadBlobsUrl, BlobsConfig, BlobsLocation, CredentialVariables, WorkspaceOwner};
 use crate::fail_points::FailPoints;
 pub use crate::gateways::egress::{EgressLimits, PrivateException};
 pub use crate::gateways::model::{
@@ -15,12 +15,17 @@ pub use crate::gateways::model::{
     recording_of,
 };
 pub use crate::job::{Floor, JobLimits};
+pub use crate::store::{BadPostgresUrl, PostgresUrl, StoreConfig};
 
 /// The settings of one yard.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Data directory of the yard: database, jobs, lock.
     pub data: PathBuf,
+    /// The store of the yard: in the data directory, or shared with other servers.
+    pub store: StoreConfig,
+    /// The place of results, output and other bytes of jobs.
+    pub blobs: BlobsConfig,
     /// Limits of a job that names none.
     pub default_limits: JobLimits,
     /// Highest limits that a job may ask for.
@@ -64,6 +69,8 @@ impl ServerConfig {
     pub fn new(data: PathBuf, memory_mib: u64) -> Self {
         Self {
             data,
+            store: StoreConfig::default(),
+            blobs: BlobsConfig::default(),
             default_limits: JobLimits { machine: Limits::default(), timeout_s: 3600, idle_timeout_s: None },
             greatest_limits: JobLimits {
                 machine: Limits {

@@ -134,6 +134,18 @@ impl TestYard {
         Crashed { world, open_drivers, folders: Arc::new(folders), config }.restart().await
     }
 
+    /// Opens another server on the same machines and the same shared store, with a data folder of its own.
+    pub async fn beside(&self) -> Result<Self, TestError> {
+        let folders = Folders { data: tempfile::tempdir()?, _machines: tempfile::tempdir()? };
+        let data = folders.data.path().join("yard");
+        std::fs::create_dir(&data)?;
+        // Servers of one yard have one key, or they could not read each other's requests.
+        std::fs::copy(self.data().join("store.key"), data.join("store.key"))?;
+        let config = ServerConfig { data, ..self.config.clone() };
+        let (world, open_drivers) = (Arc::clone(&self.world), Arc::clone(&self.open_drivers));
+        Crashed { world, open_drivers, folders: Arc::new(folders), config }.restart().await
+    }
+
     /// Kills the server: it releases nothing and finishes nothing.
     pub fn crash(self) -> Crashed {
         let Self { yard, world, open_drivers, folders, config } = self;

@@ -23,6 +23,7 @@ mod run_input;
 mod screenshot;
 mod shell;
 mod status;
+mod store;
 mod up;
 
 use clap::{Args, Parser, Subcommand};
@@ -79,6 +80,7 @@ pub(crate) enum CliVerb {
     Open(open::OpenCommand),
     Mcp(mcp::McpCommand),
     Image(image::ImageCommand),
+    Store(store::StoreCommand),
     Doctor(doctor::DoctorCommand),
     Completions(completions::CompletionsCommand),
     #[command(hide = true)]
@@ -109,6 +111,7 @@ impl CliVerb {
             Self::Open(command) => block_on(command.run(context)),
             Self::Mcp(command) => block_on(command.run(context)),
             Self::Image(command) => block_on(command.run(context)),
+            Self::Store(command) => block_on(command.run(context)),
             Self::Doctor(command) => block_on(command.run(context)),
             Self::Completions(command) => command.run(context),
             Self::Man(command) => command.run(context),

@@ -32,6 +32,14 @@ pub(crate) struct UpCommand {
     /// Data directory: database, jobs, results [default: /var/lib/sandyard, or the user's own] [env: SANDYARD_DATA]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// The database of the yard, postgres://user:password@host/database, which several servers may share; the password may be in
+    /// PGPASSWORD [default: SQLite in the data directory] [env: SANDYARD_STORE]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// The place of results and output: s3://bucket/prefix, gs://bucket/prefix or file:///folder; credentials of buckets are read from
+    /// the usual variables, e.g. AWS_ACCESS_KEY_ID [default: the data directory] [env: SANDYARD_BLOBS]
+    #[arg(long, value_name = "URL")]
+    blobs: Option<String>,
     /// Image cache [default: /var/cache/sandyard, or the user's own] [env: SANDYARD_CACHE]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -134,6 +142,8 @@ impl UpCommand {
         let mut flags = Flags::with_config(self.config.clone());
         let text = [
             ("listen", &self.listen),
+            ("store", &self.store),
+            ("blobs", &self.blobs),
             ("domain", &self.domain),
             ("driver", &self.driver),
             ("isolation", &self.isolation),

@@ -124,3 +124,16 @@ fn drivers_have_tables_of_their_own() {
     let layers = Layers::load(&surroundings(true, &[]), &flags).unwrap();
     assert_eq!(Settings::new(&layers).unwrap_err().hint().unwrap(), "expected true or false");
 }
+
+#[test]
+fn a_password_of_the_store_is_never_shown() {
+    let around = surroundings(true, &[("SANDYARD_STORE", "postgres://yard:hunter2@db.example/jobs")]);
+    let layers = Layers::load(&around, &Flags::default()).unwrap();
+    let settings = Settings::new(&layers).unwrap();
+    let row = layers.rows().into_iter().find(|row| row[0] == "store").unwrap();
+    assert_eq!(row, ["store", "postgres://db.example/jobs", "SANDYARD_STORE"].map(str::to_owned));
+    assert!(!format!("{settings:?}").contains("hunter2"));
+    let around = surroundings(true, &[("SANDYARD_STORE", "mysql://yard:hunter2@db.example/jobs")]);
+    let error = Settings::new(&Layers::load(&around, &Flags::default()).unwrap()).unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+}

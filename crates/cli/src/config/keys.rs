@@ -42,6 +42,10 @@ pub(super) const DRIVERS: &str = "drivers";
 pub(super) const KEYS: &[SettingKey] = &[
     fixed("listen", "SANDYARD_LISTEN", "127.0.0.1:8000"),
     SettingKey { name: "data", variable: "SANDYARD_DATA", default: Fallback::Data },
+    // Empty stands for SQLite in the data directory.
+    fixed("store", "SANDYARD_STORE", ""),
+    // Empty stands for the data directory.
+    fixed("blobs", "SANDYARD_BLOBS", ""),
     // Root builds images, and all users of the host share them.
     fixed("cache", "SANDYARD_CACHE", "/var/cache/sandyard"),
     fixed("domain", "SANDYARD_DOMAIN", ""),
@@ -85,6 +89,9 @@ pub(super) const KEYS: &[SettingKey] = &[
 
 /// Variables of Sandyard that have no key in the file.
 pub(super) const OTHER_VARIABLES: &[&str] = &["SANDYARD_URL", "SANDYARD_TOKEN", "SANDYARD_CONFIG"];
+
+/// Keys whose values may hold passwords: they are shown without, and not at all when they can't be read.
+pub(super) const WITH_PASSWORDS: &[&str] = &["store"];
 
 /// Returns the key of that name; otherwise the name of the nearest key.
 pub(super) fn find(name: &str) -> Result<&'static SettingKey, Option<&'static str>> {

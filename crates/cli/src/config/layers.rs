@@ -6,9 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sandyard_api::nearest;
+use sandyard_server::config::PostgresUrl;
 
 use super::Surroundings;
-use super::keys::{self, DRIVERS, KEYS, OTHER_VARIABLES};
+use super::keys::{self, DRIVERS, KEYS, OTHER_VARIABLES, WITH_PASSWORDS};
 
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,10 +139,10 @@ impl Layers {
         self.get(key).1 != ConfigLayer::Default
     }
 
-    /// Returns every key with its value and its source.
+    /// Returns every key with its value and its source, without passwords.
     pub(crate) fn rows(&self) -> Vec<[String; 3]> {
         let rows = self.values.iter();
-        rows.map(|(key, (value, layer))| [(*key).to_owned(), value.clone(), layer.to_string()]).collect()
+        rows.map(|(key, (value, layer))| [(*key).to_owned(), shown(key, value), layer.to_string()]).collect()
     }
 
     /// Warnings about unknown variables that begin with `SANDYARD_`.
@@ -191,6 +192,14 @@ impl Layers {
             }
         }
     }
+}
+
+/// The value of a key for people: logs, records, terminals.
+pub(super) fn shown(key: &str, value: &str) -> String {
+    if !WITH_PASSWORDS.contains(&key) || value.is_empty() {
+        return value.to_owned();
+    }
+    PostgresUrl::parse(value).map_or_else(|_| "(not shown)".to_owned(), |url| url.to_string())
 }
 
 /// Returns the keys of the file. Keys of drivers are prefixed with the names of their tables.

@@ -7,11 +7,11 @@ use std::str::FromStr;
 use reqwest::header::HeaderName;
 use sandyard_sandbox::driver::IsolationLevel;
 use sandyard_server::auth::origins::Domain;
-use sandyard_server::config::{Floor, ModelSpec, PrivateException};
+use sandyard_server::config::{BlobsLocation, Floor, ModelSpec, PostgresUrl, PrivateException};
 use serde::{Deserialize, Serialize};
 
 use super::drivers::DriverSettings;
-use super::layers::{ConfigError, Layers};
+use super::layers::{ConfigError, Layers, shown};
 
 /// Images that a server builds by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,10 @@ pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     /// Directory of the database, the jobs and their results.
     pub(crate) data: PathBuf,
+    /// Database of the yard; `None` is SQLite in the data directory.
+    pub(crate) store: Option<PostgresUrl>,
+    /// Place of results, output and other bytes of jobs.
+    pub(crate) blobs: BlobsLocation,
     /// Directory of images and kernels.
     pub(crate) cache: PathBuf,
     /// Domain below which, beside `localhost`, each port of a sandbox has an origin of its own.
@@ -99,6 +103,8 @@ impl Settings {
             rows: layers.rows(),
             listen: parse(layers, "listen", "an address and a port, like 127.0.0.1:8000")?,
             data: PathBuf::from(layers.get("data").0),
+            store: store(layers)?,
+            blobs: blobs(layers)?,
             cache: PathBuf::from(layers.get("cache").0),
             domain: domain(layers)?,
             pass_headers: pass_headers(layers)?,
@@ -166,6 +172,19 @@ fn private_places(layers: &Layers) -> Result<Vec<PrivateException>, ConfigError>
     })
 }
 
+fn store(layers: &Layers) -> Result<Option<PostgresUrl>, ConfigError> {
+    let expected =
+        "an address like postgres://user:password@host/database, or nothing for SQLite in the data directory";
+    let read = |text: String| PostgresUrl::parse(&text).map_err(|_| bad(layers, "store", expected));
+    text(layers, "store").map(read).transpose()
+}
+
+fn blobs(layers: &Layers) -> Result<BlobsLocation, ConfigError> {
+    let expected = "a place like s3://bucket/prefix, gs://bucket/prefix or file:///folder, or nothing for the data directory";
+    let read = |text: String| BlobsLocation::parse(&text).map_err(|_| bad(layers, "blobs", expected));
+    Ok(text(layers, "blobs").map(read).transpose()?.unwrap_or_default())
+}
+
 fn isolation(layers: &Layers) -> Result<Floor, ConfigError> {
     let given = layers.get("isolation").0;
     if given == "any" {
@@ -182,7 +201,7 @@ const IMAGES: [(&str, ImageChoice); 3] =
 
 fn bad(layers: &Layers, key: &'static str, expected: &'static str) -> ConfigError {
     let (value, layer) = layers.get(key);
-    ConfigError::BadValue { key, value: value.to_owned(), layer, expected }
+    ConfigError::BadValue { key, value: shown(key, value), layer, expected }
 }
 
 fn parse<T: FromStr>(layers: &Layers, key: &'static str, expected: &'static str) -> Result<T, ConfigError> {

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use sandyard_programs::PROGRAMS;
 use sandyard_sandbox::driver::ProcessBounds;
-use sandyard_server::config::{ApiKey, Floor, ModelConfig, PROVIDERS, ServerConfig};
+use sandyard_server::config::{
+    ApiKey, BlobsConfig, CredentialVariables, Floor, ModelConfig, PROVIDERS, ServerConfig, StoreConfig,
+};
 
 use super::ServeError;
 use crate::config::{Settings, Surroundings};
@@ -42,6 +44,21 @@ pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> Ser
     config.retention.bytes = settings.retention_gib.saturating_mul(GIB);
     config.reader = Some(PROGRAMS.reader);
     config
+}
+
+/// Returns the store of the yard. A password that is not in its address may be in the variable of PostgreSQL's own programs.
+pub(crate) fn store_config(settings: &Settings, surroundings: &Surroundings) -> StoreConfig {
+    match (&settings.store, surroundings.get("PGPASSWORD")) {
+        (None, _) => StoreConfig::Sqlite,
+        (Some(url), Some(password)) => StoreConfig::Postgres(url.clone().or_password(password)),
+        (Some(url), None) => StoreConfig::Postgres(url.clone()),
+    }
+}
+
+/// Returns the place of the blobs, and the credentials for it from the usual variables of object stores.
+pub(crate) fn blobs_config(settings: &Settings, surroundings: &Surroundings) -> BlobsConfig {
+    let variables = surroundings.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    BlobsConfig { location: settings.blobs.clone(), variables: CredentialVariables::of(variables) }
 }
 
 /// Returns the models with the keys from the providers' usual environment variables.

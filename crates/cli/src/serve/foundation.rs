@@ -11,9 +11,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use sandyard_sandbox::warden::{ServerUser, WorkspacePlaces};
-use sandyard_server::config::{ModelSpec, ServerConfig};
+use sandyard_server::config::{BlobsLocation, ModelSpec, ServerConfig};
 
-use super::config::{model_config, server_config};
+use super::config::{blobs_config, model_config, server_config, store_config};
 use super::confinement;
 use super::errors::ServeError;
 use super::lock::{self, YardHold};
@@ -70,6 +70,8 @@ impl Foundation {
         let mut hold = lock::lock(&settings.data)?;
         tell_core_dumps();
         let mut config = server_config(&settings, machine::memory_mib());
+        config.store = store_config(&settings, surroundings);
+        config.blobs = blobs_config(&settings, surroundings);
         config.models = model_config(&settings, surroundings)?;
         let warden = if surroundings.root {
             Some(split(surroundings, &settings, &mut config, &mut hold)?)
@@ -102,7 +104,11 @@ fn split(
     let certificates: Vec<&Path> =
         CERTIFICATES.iter().filter_map(|name| surroundings.get(name)).map(Path::new).collect();
     let record = config.models.record.as_deref();
-    let writable: Vec<&Path> = [Some(settings.data.as_path()), record].into_iter().flatten().collect();
+    let blobs = match &settings.blobs {
+        BlobsLocation::Folder(folder) => Some(folder.as_path()),
+        _ => None,
+    };
+    let writable: Vec<&Path> = [Some(settings.data.as_path()), record, blobs].into_iter().flatten().collect();
     reach::open_ways(&writable, user).map_err(failed("open the way to"))?;
     rustix::process::chdir("/").map_err(|error| ServeError::Drop(error.into()))?;
     privileges::become_user(user).map_err(ServeError::Drop)?;

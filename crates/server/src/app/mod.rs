@@ -33,6 +33,7 @@ pub use crate::job::{
     JobStatus, JobWait, KnownStatus, NewJob, OnSilence, RequestedLimits, RoomShortage, SandboxState,
     TaskOptions,
 };
+pub use crate::store::{BadCopyPlace, CopyPlace, CopyProgress, CopyStoreError, copy_store};
 pub use access::JobAccess;
 pub use audit::{Audit, YardStart};
 pub use download::{Download, DownloadStream};

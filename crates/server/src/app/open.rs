@@ -15,7 +15,7 @@ use super::Yard;
 use super::access::OwnerCache;
 use super::tickets::Tickets;
 use crate::audit::SigningKey;
-use crate::blobs::{FolderBlobs, Scratch, WorkspaceFolders};
+use crate::blobs::{self, Scratch, WorkspaceFolders};
 use crate::clock::Clock;
 use crate::config::{ModelsError, ServerConfig};
 use crate::disk;
@@ -25,7 +25,7 @@ use crate::job::{self, RandomError};
 use crate::key_file::KeyFileError;
 use crate::lifecycle::{ClaimedJob, MAX_ADOPTIONS_AT_ONCE, Reconciler, remove_strays};
 use crate::output::SharedOutputPace;
-use crate::store::{self, AuditSigner, OpenStoreError, StoreConfig, StoreError, YardLock};
+use crate::store::{self, AuditSigner, OpenStoreError, StoreError, YardLock};
 use crate::yard::Admission;
 use crate::yard::AuditRecorder;
 use crate::yard::Metrics;
@@ -50,6 +50,9 @@ pub enum StartYardError {
     /// The store can't be opened.
     #[error("open the store")]
     Open(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The place of results and output can't be used.
+    #[error("open the blobs")]
+    Blobs(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Another server holds it.
     #[error("another server works on {}", path.display())]
     Held {
@@ -108,11 +111,12 @@ impl Yard {
         let signer = Arc::new(SigningKey::load_or_create(&data.join("audit.key"))?);
         let audit_key = signer.public();
         let clock = Clock::default();
-        let store = store::open(&StoreConfig::in_folder(&data), lock, AuditSigner::new(signer), clock);
+        let store = store::open(&config.store, &data, lock, AuditSigner::new(signer), clock);
         let store = store.map_err(not_opened)?;
         // With the yard's lock: opening empties the scratch folder, which another server might use.
         let scratch = Scratch::open(&data).map_err(prepare)?;
-        let blobs = Arc::new(FolderBlobs::open(&data, scratch.clone()).map_err(prepare)?);
+        let blobs = blobs::open(&config.blobs, &data, scratch.clone());
+        let blobs = blobs.map_err(|error| StartYardError::Blobs(Box::new(error)))?;
         let workspaces = WorkspaceFolders::new(&data, config.workspace_owner.clone());
         let (ended, machines) = (Arc::new(StatusCache::default()), Machines::default());
         let wake = Arc::new(Notify::new());

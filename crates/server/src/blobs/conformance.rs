@@ -30,6 +30,14 @@ fn memory() -> EmptyBlobs {
     EmptyBlobs { blobs: Arc::new(MemoryBlobs::default()), scratch, data }
 }
 
+/// In a bucket of a double of S3, which ends with the test's runtime.
+fn objects() -> EmptyBlobs {
+    let data = tempfile::tempdir().unwrap();
+    let scratch = Scratch::open(data.path()).unwrap();
+    let (_, blobs) = super::objects::s3_double::S3Double::start();
+    EmptyBlobs { blobs: Arc::new(blobs), scratch, data }
+}
+
 fn job(number: u8) -> JobId {
     JobId::from_random([number; 16])
 }
@@ -286,6 +294,10 @@ macro_rules! conformance {
         mod folder_conforms {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() { super::$case(super::folder()).await })+
+        }
+        mod objects_conform {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $case() { super::$case(super::objects()).await })+
         }
         mod memory_conforms {
             $(#[tokio::test(flavor = "multi_thread")]

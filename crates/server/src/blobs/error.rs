@@ -34,6 +34,15 @@ impl BlobError {
         };
         Self { kind, key, source: source.into() }
     }
+
+    /// An error of another kind of storage.
+    pub(crate) fn of_kind(
+        kind: BlobErrorKind,
+        key: String,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self { kind, key, source: source.into() }
+    }
 }
 
 impl fmt::Display for BlobError {

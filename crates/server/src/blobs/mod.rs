@@ -1,7 +1,7 @@
 //! The bytes of jobs: results, output, start trees, screenshots and request texts.
 //!
-//! Callers name a blob by a typed [`BlobKey`] and never see where it lies. `folder` keeps blobs below the data directory; an
-//! object store joins by implementing [`Blobs`]. `scratch` holds files that are still being written, always on this host.
+//! Callers name a blob by a typed [`BlobKey`] and never see where it lies. `folder` keeps blobs below the data directory or in another
+//! folder, `objects` in a bucket of an object store. `scratch` holds files that are still being written, always on this host.
 //! `workspaces` is about something else: the folders in which local drivers keep the disks of sandboxes.
 
 #[cfg(test)]
@@ -11,10 +11,13 @@ mod folder;
 mod key;
 #[cfg(test)]
 mod memory;
+mod objects;
 mod scratch;
 mod workspaces;
 
 use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -26,11 +29,56 @@ pub(crate) use folder::FolderBlobs;
 pub(crate) use key::{BlobKey, BlobNoun, BlobScope};
 #[cfg(test)]
 pub(crate) use memory::MemoryBlobs;
+pub use objects::{BadBlobsUrl, BlobsLocation, CredentialVariables};
 pub(crate) use scratch::{Scratch, ScratchFile, read_file};
 pub(crate) use workspaces::WorkspaceFolders;
 pub use workspaces::WorkspaceOwner;
 
 use crate::job::JobId;
+
+/// The place of a yard's blobs, and what is needed to get there.
+#[derive(Debug, Clone, Default)]
+pub struct BlobsConfig {
+    /// The place.
+    pub location: BlobsLocation,
+    /// Where the credentials of a bucket are.
+    pub variables: CredentialVariables,
+}
+
+/// Opens the blobs of a yard. Nothing is asked of an object store yet.
+pub(crate) fn open(
+    config: &BlobsConfig,
+    data: &Path,
+    scratch: Scratch,
+) -> Result<Arc<dyn Blobs>, OpenBlobsError> {
+    if let Some(objects) = config.location.open(&config.variables)? {
+        return Ok(Arc::new(objects));
+    }
+    let folder = match &config.location {
+        BlobsLocation::Folder(folder) => folder.as_path(),
+        _ => data,
+    };
+    let opened = FolderBlobs::open(folder, scratch);
+    let blobs = opened.map_err(|source| OpenBlobsError::Folder { path: folder.to_owned(), source })?;
+    Ok(Arc::new(blobs))
+}
+
+/// The place of the blobs can't be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenBlobsError {
+    /// The folder can't be made.
+    #[error("prepare {}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The operating system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The variables of the environment are incomplete or wrong.
+    #[error("prepare the bucket")]
+    Bucket(#[from] object_store::Error),
+}
 
 /// Bytes of a blob, in order.
 pub(crate) type BlobStream = BoxStream<'static, std::io::Result<Bytes>>;

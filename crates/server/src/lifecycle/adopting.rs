@@ -49,13 +49,9 @@ impl AdoptionTurn {
 }
 
 /// Stops sandboxes that no row needs, and removes workspaces and blobs of jobs that are not in the store. Runs when a server
-/// starts, before any job has an owner.
+/// starts, before it makes anything; other servers of the same store may work meanwhile.
 pub(crate) async fn remove_strays(context: &YardContext) -> Result<(), StoreError> {
     remove_unneeded_sandboxes(context).await?;
-    // Read again after the removals above. Every sandbox has its row before its driver makes it, so one that a driver lists and
-    // that has no row belongs to no job.
-    let rows = context.store.sandboxes().await?;
-    let known: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
     for driver in context.drivers.all() {
         let found = match driver.list().await {
             Ok(found) => found,
@@ -65,6 +61,10 @@ pub(crate) async fn remove_strays(context: &YardContext) -> Result<(), StoreErro
                 continue;
             }
         };
+        // Read after the list. Every sandbox has its row before its driver makes it, so one that was listed and has no row by now
+        // belongs to no job, whoever made it.
+        let rows = context.store.sandboxes().await?;
+        let known: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
         for stray in found.iter().filter(|found| !known.contains(&found.id)) {
             stop(driver.as_ref(), &stray.id).await;
         }
@@ -72,7 +72,7 @@ pub(crate) async fn remove_strays(context: &YardContext) -> Result<(), StoreErro
     // Ids of jobs that are being deleted count as known: their owner removes their files.
     let known: HashSet<JobId> = context.store.all_ids().await?.into_iter().collect();
     remove_stray_workspaces(context, &known).await;
-    if let Err(error) = remove_stray_blobs(context, &known).await {
+    if let Err(error) = remove_stray_blobs(context).await {
         tracing::warn!(error = %ErrorChain(&error), "stray blobs could not be removed");
     }
     Ok(())
@@ -129,11 +129,14 @@ async fn remove_stray_workspaces(context: &YardContext, known: &HashSet<JobId>) 
     }
 }
 
-async fn remove_stray_blobs(context: &YardContext, known: &HashSet<JobId>) -> Result<(), BlobError> {
+/// Each page is compared with the jobs that the store has after the page was listed: of another server's new job only the text of the
+/// request, a copy, may be older than the row.
+async fn remove_stray_blobs(context: &YardContext) -> Result<(), StrayError> {
     let mut after = None;
     loop {
         let page = context.blobs.jobs(after.as_ref()).await?;
         let Some(last) = page.last().cloned() else { return Ok(()) };
+        let known: HashSet<JobId> = context.store.all_ids().await?.into_iter().collect();
         for job in page.into_iter().filter(|job| !known.contains(job)) {
             tracing::info!(%job, "removing the blobs of an unknown job");
             context.blobs.remove_all(&BlobScope::Job(job)).await?;
@@ -141,4 +144,13 @@ async fn remove_stray_blobs(context: &YardContext, known: &HashSet<JobId>) -> Re
         // Pages continue by id, not by position: removing jobs shifts positions.
         after = Some(last);
     }
+}
+
+/// Strays could not be removed.
+#[derive(Debug, thiserror::Error)]
+enum StrayError {
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }

@@ -120,6 +120,7 @@ impl Reconciler {
                     self.claim().await;
                     self.try_drivers();
                 }
+                () = wake.store.queue_grew() => self.claim().await,
                 () = wake.orphaned.notified() => self.take_orphans().await,
                 _ = cleaning.tick() => {
                     if retention::sweep(&wake, &mut self.retention_clock).await == SweepRest::More {

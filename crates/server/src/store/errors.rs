@@ -80,6 +80,15 @@ pub(crate) enum OpenStoreError {
     /// The database can't be opened or migrated.
     #[error("open the database")]
     Database(#[source] DatabaseError),
+    /// A server is connected to the database.
+    #[error("a server works on the database")]
+    Served,
+    /// The yard's requests are sealed with another key than the one of this data directory.
+    #[error("the yard has another key: copy `store.key` from the data directory of its first server")]
+    OtherKey,
+    /// The database can't be used.
+    #[error("open the database")]
+    Store(#[from] StoreError),
     /// The writer's thread can't be started.
     #[error("start the writer's thread")]
     Thread(#[source] std::io::Error),

@@ -9,9 +9,13 @@ mod audit_lines;
 mod columns;
 #[cfg(test)]
 mod conformance;
+mod copying;
 mod errors;
 #[cfg(test)]
 mod memory;
+mod postgres;
+#[cfg(test)]
+mod queue_measure;
 mod rows;
 pub(crate) mod rules;
 mod sealing;
@@ -21,7 +25,7 @@ mod values;
 mod watch;
 mod yard_lock;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -29,7 +33,9 @@ use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 
 pub(crate) use audit_lines::audit_lines;
+pub use copying::{BadCopyPlace, CopyPlace, CopyProgress, CopyStoreError, copy_store};
 pub(crate) use errors::{OpenStoreError, StoreError};
+pub use postgres::{BadPostgresUrl, PostgresUrl};
 pub(crate) use rows::{
     Appended, AuditOf, EndedJob, InsertJob, Inserted, Retained, Said, StateCounts, StoredKey, StoredRequest,
 };
@@ -44,32 +50,29 @@ use crate::job::{
 };
 
 /// The kind and place of a yard's store.
-#[derive(Debug, Clone)]
-pub(crate) enum StoreConfig {
+#[derive(Debug, Clone, Default)]
+pub enum StoreConfig {
     /// A SQLite database in the data directory, for one server.
-    Sqlite {
-        /// The data directory.
-        data: PathBuf,
-    },
+    #[default]
+    Sqlite,
+    /// A PostgreSQL database, which several servers share. Each has a data directory of its own.
+    Postgres(PostgresUrl),
 }
 
-impl StoreConfig {
-    /// The store of a data directory.
-    pub(crate) fn in_folder(data: &Path) -> Self {
-        Self::Sqlite { data: data.to_owned() }
-    }
-}
-
-/// Opens the store of a yard, and brings an older one up to date.
+/// Opens the store of a yard, and brings an older one up to date. Blocks.
 pub(crate) fn open(
     config: &StoreConfig,
+    data: &Path,
     lock: YardLock,
     signer: AuditSigner,
     clock: Clock,
 ) -> Result<Arc<dyn Store>, OpenStoreError> {
-    match config {
-        StoreConfig::Sqlite { data } => Ok(Arc::new(sqlite::SqliteStore::open(data, lock, signer, clock)?)),
-    }
+    Ok(match config {
+        StoreConfig::Sqlite => Arc::new(sqlite::SqliteStore::open(data, lock, signer, clock)?),
+        StoreConfig::Postgres(url) => {
+            Arc::new(postgres::PostgresStore::open(url, data, lock, signer, clock)?)
+        }
+    })
 }
 
 /// The store of one yard. Reads may be cancelled; a cancelled write may or may not have happened.
@@ -218,6 +221,11 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// Returns a watch that wakes after every commit for the job.
     fn watch(&self, id: &JobId) -> JobWatch;
+
+    /// Returns when another server has queued a job since the last call. A store of one server never does.
+    async fn queue_grew(&self) {
+        std::future::pending().await
+    }
 
     /// Returns when the store can't continue. After a failed sync the content of the disk is unknown, so no answer can be
     /// trusted.

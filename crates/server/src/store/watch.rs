@@ -35,6 +35,13 @@ impl Watchers {
         JobWatch { receiver: sender.subscribe() }
     }
 
+    /// The jobs that somebody watches.
+    pub(super) fn watched(&self) -> Vec<JobId> {
+        let jobs = self.jobs.lock();
+        let watched = jobs.iter().filter(|(_, sender)| sender.receiver_count() > 0);
+        watched.map(|(id, _)| id.clone()).collect()
+    }
+
     /// Wakes the watchers of a job; forgets it when nobody is left.
     pub(crate) fn wake(&self, id: &JobId) {
         let mut jobs = self.jobs.lock();

@@ -4,6 +4,7 @@
 
 mod codecs;
 mod columns;
+mod copying;
 mod counts;
 mod errors;
 mod log_reserve;
@@ -26,6 +27,8 @@ use rusqlite::{Connection, OpenFlags, types::Value};
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 use tokio::sync::watch;
+
+pub(super) use self::copying::SqliteCopy;
 
 use self::counts::Counts;
 use self::log_reserve::LogReserve;

@@ -15,8 +15,8 @@ struct SqliteHarness {
 }
 
 impl StoreHarness for SqliteHarness {
-    fn fresh(key: Arc<SigningKey>) -> Self {
-        Self { data: tempfile::tempdir().unwrap(), signer: AuditSigner::new(key) }
+    fn fresh(key: Arc<SigningKey>) -> Option<Self> {
+        Some(Self { data: tempfile::tempdir().unwrap(), signer: AuditSigner::new(key) })
     }
 
     fn open(&self) -> Arc<dyn Store> {
