@@ -17,7 +17,7 @@ use sandyard_protocol::ErrorChain;
 use crate::driver::{Driver, Limits};
 
 /// Longest time for a driver to remove the sandboxes of trials.
-const TRIAL_STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const TRIAL_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Removes the sandboxes of trials that were given up. Call it when no driver is being tried.
 ///
