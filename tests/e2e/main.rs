@@ -19,6 +19,7 @@ mod desktop;
 mod desktop_soak;
 mod desktop_view;
 mod disks;
+mod doctor;
 mod downloads;
 mod drivers;
 mod egress;

@@ -22,6 +22,7 @@ mod progress;
 mod runtime;
 mod serve;
 mod terminal;
+mod trial;
 mod ui;
 mod warden;
 

@@ -41,6 +41,8 @@ impl Unserved {
         command
             .args(arguments)
             .env("SANDYARD_DATA", self.data.path())
+            // Jobs are admitted whatever the host has free: these use little of what they may.
+            .env("SANDYARD_DISK_MIB", "1048576")
             // Whatever listens at the default address is not meant.
             .env("SANDYARD_URL", "local")
             .env_remove("SANDYARD_TOKEN")

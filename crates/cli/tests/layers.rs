@@ -7,6 +7,7 @@ const LAYERS: &[&[&str]] = &[
     &["ui"],
     &["client"],
     &["terminal", "images", "drivers"],
+    &["trial"],
     &["warden"],
     &["serve"],
     &["errors"],

@@ -211,6 +211,10 @@ pub mod kernels {
 
     /// After a time limit interrupted an execution, the kernel is restarted unless it obeys within this.
     pub const INTERRUPT_PATIENCE: Duration = Duration::from_secs(3);
+    /// A command of bash that missed an interrupt between fork and exec gets it again after this, then after three times as long.
+    pub const INTERRUPT_REPEAT: Duration = Duration::from_millis(100);
+    /// Most repeats; the last comes 1.3 s after the interrupt, well within [`INTERRUPT_PATIENCE`].
+    pub const INTERRUPT_REPEATS: u32 = 3;
     /// After the reply the idle status comes at once; a kernel that forgets it is not waited for.
     pub const IDLE_PATIENCE: Duration = Duration::from_secs(2);
     /// Most time for late output after the reply, however much there is.

@@ -47,6 +47,9 @@ pub struct BootConfig {
     pub open_files: u64,
     /// The machine shuts down this many seconds after boot, even without the host.
     pub lifetime_s: u64,
+    /// Seconds that a machine of this host may take to boot; programs inside get as much more time to start. 0 for containers.
+    #[serde(default)]
+    pub boot_time_s: u64,
 }
 
 /// Extra work of init and spawner in a container of Docker or Podman: a user namespace, a minimal /dev, and mounts without devices

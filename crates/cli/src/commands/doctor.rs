@@ -8,18 +8,21 @@ use clap::Args;
 use futures_util::future::join_all;
 use sandyard_api::ImageView;
 use sandyard_sandbox::driver::{Availability, Driver, DriverVerdict, IsolationLevel, LocalImages, Offer};
+use sandyard_sandbox::drivers::stop_trials;
 use sandyard_server::app::{ImageFlavour, ImageState, Images};
 use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::config::{Flags, Settings};
 use crate::context::CommandContext;
-use crate::drivers::{self, DriverPlan};
+use crate::drivers;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::host_checks::{self, Check};
 use crate::images::YardImages;
+use crate::machine;
 use crate::serve::ServeError;
+use crate::trial::{self, TrialFolder, TrialHost};
 use crate::ui::{TableCell, Tone};
 
 /// After this long a trial is reported as booting a virtual machine.
@@ -74,8 +77,11 @@ impl DoctorCommand {
         }
         let settings = context.settings(&Flags::default())?;
         let images = YardImages::new(&settings.cache, settings.packages.clone());
+        let Some(drivers) = try_drivers(context, &settings, &images, self.driver.as_deref()).await? else {
+            return Ok(CommandExit::Interrupted);
+        };
         let report = DoctorReport {
-            drivers: try_drivers(context, &settings, &images, self.driver.as_deref()).await?,
+            drivers,
             images: image_findings(context, &settings, &images).await?,
             checks: host_checks::all(&settings),
         };
@@ -97,29 +103,41 @@ impl DoctorCommand {
     }
 }
 
-/// Tries all drivers at once, in a temporary folder: a server may be using the data directory.
+/// Tries all drivers at once, in a folder of their own. Returns none if a signal ended the trials.
 async fn try_drivers(
     context: &CommandContext,
     settings: &Settings,
     images: &YardImages,
     wanted: Option<&str>,
-) -> Result<Vec<DriverFinding>, CommandError> {
-    let folder = tempfile::Builder::new().prefix("sandyard-doctor-").tempdir()?;
-    let plan = DriverPlan {
-        data: folder.path(),
-        cache: &settings.cache,
-        pool: 0,
-        disk_mib: 64,
-        images: Arc::new(images.clone()),
-        settings: &settings.drivers,
+) -> Result<Option<Vec<DriverFinding>>, CommandError> {
+    let parent = std::env::temp_dir();
+    let host =
+        TrialHost { cache: &settings.cache, images: Arc::new(images.clone()), settings: &settings.drivers };
+    trial::remove_abandoned(&parent, &host).await;
+    let folder = TrialFolder::make_in(&parent)?;
+    let mut stop = machine::stop_signals();
+    let drivers = drivers::open(&folder.plan(&host), wanted).map_err(ServeError::Driver)?;
+    // Dropping the trials leaves their sandboxes, which are removed below.
+    let findings = tokio::select! {
+        findings = try_all(context, &drivers) => Some(findings),
+        () = stop.next() => None,
     };
-    let drivers = drivers::open(&plan, wanted).map_err(ServeError::Driver)?;
+    if findings.is_none() {
+        context.ui.faint("interrupted; removing the sandboxes of the trials");
+        stop_trials(&drivers).await;
+    }
+    drop(drivers);
+    folder.remove()?;
+    Ok(findings)
+}
+
+async fn try_all(context: &CommandContext, drivers: &[Arc<dyn Driver>]) -> Vec<DriverFinding> {
     let mut trials = pin!(join_all(drivers.iter().map(|driver| try_driver(driver.as_ref()))));
     if let Ok(findings) = timeout(CONTAINERS_WITHIN, &mut trials).await {
-        return Ok(findings);
+        return findings;
     }
     context.ui.faint("virtual machines are tried, which takes up to a minute");
-    Ok(trials.await)
+    trials.await
 }
 
 async fn try_driver(driver: &dyn Driver) -> DriverFinding {
@@ -172,6 +190,9 @@ fn show(context: &CommandContext, report: &DoctorReport) -> Result<(), CommandEr
         &["DRIVER", "STATE", "WALL", "RUNTIME", "DETAIL"],
         &report.drivers.iter().map(driver_row).collect::<Vec<_>>(),
     )?;
+    for driver in &report.drivers {
+        show_console(context, driver)?;
+    }
     context.ui.line("")?;
     let images = report
         .images
@@ -183,6 +204,17 @@ fn show(context: &CommandContext, report: &DoctorReport) -> Result<(), CommandEr
     context.ui.line("")?;
     for (name, fix) in report.fixes() {
         context.ui.line(&format!("fix {name}: {fix}"))?;
+    }
+    Ok(())
+}
+
+/// Shows what a guest said before its driver was given up.
+fn show_console(context: &CommandContext, driver: &DriverFinding) -> Result<(), CommandError> {
+    for (number, line) in driver.availability.detail.lines().skip(1).enumerate() {
+        if number == 0 {
+            context.ui.line(&format!("\nlast lines of the machine of {}:", driver.name))?;
+        }
+        context.ui.line(line)?;
     }
     Ok(())
 }
@@ -230,7 +262,7 @@ fn driver_row(driver: &DriverFinding) -> Vec<TableCell> {
         TableCell(state.to_owned(), tone),
         TableCell::plain(driver.level.as_str()),
         TableCell(driver.runtime.clone(), Tone::Faint),
-        TableCell::plain(&driver.availability.detail),
+        TableCell::plain(driver.availability.summary()),
     ]
 }
 

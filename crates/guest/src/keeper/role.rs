@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sandyard_protocol::{BootConfig, EGRESS_PORT, LinkTarget, SCRIPTS};
 
@@ -80,7 +81,7 @@ async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<()
         workspace: WORKSPACE.into(),
         env: environment(),
         egress: Some((Ipv4Addr::LOCALHOST, EGRESS_PORT).into()),
-        desktop: Some(DesktopPlaces::default()),
+        desktop: Some(DesktopPlaces::of_machine(Duration::from_secs(config.boot_time_s))),
         agent: Some(AgentPlace { socket: Path::new(SCRIPTS).join(AGENT_SOCKET), uid: config.agent_id }),
     };
     let processes = Arc::new(processes);

@@ -68,6 +68,7 @@ pub(crate) fn config() -> BootConfig {
         writable: ["/workspace", "/home/agent", "/tmp", "/dev/shm", "/run/user/1000"].map(Into::into).into(),
         open_files: 512,
         lifetime_s: 120,
+        boot_time_s: 0,
     }
 }
 

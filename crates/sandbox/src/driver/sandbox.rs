@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::images::ImageDigest;
 
+/// Beginning of the ids of trials; ids of jobs' sandboxes begin otherwise.
+const TRIAL: &str = "probe-";
+
 /// Names a sandbox: a lower-case DNS label of at most 63 bytes, never used twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -39,6 +42,16 @@ impl SandboxId {
         let clean =
             text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         (fits && clean && !text.starts_with('-') && !text.ends_with('-')).then(|| Self(text.to_owned()))
+    }
+
+    /// Makes the id of a driver's trial, which belongs to no job.
+    pub(crate) fn of_trial(token: u64) -> Self {
+        Self(format!("{TRIAL}{token:016x}"))
+    }
+
+    /// True for the id of a driver's trial.
+    pub(crate) fn is_trial(&self) -> bool {
+        self.0.starts_with(TRIAL)
     }
 
     /// Returns the id as text.

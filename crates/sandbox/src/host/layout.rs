@@ -130,6 +130,7 @@ pub(crate) fn boot_config(spec: &SandboxSpec, link: LinkTarget, birth: Birth) ->
         writable,
         open_files: OPEN_FILES,
         lifetime_s: spec.lifetime_s,
+        boot_time_s: 0,
     }
 }
 

@@ -50,6 +50,7 @@ impl Yard {
         let before = self.context.ended.before();
         let row = self.row(id).await?;
         let is_over = !row.open;
+        self.context.refresh_usage(&row).await;
         let status = Arc::new(KnownStatus::from(self.describe(row, output).await?));
         if is_over && output == WithOutput::Tails {
             self.context.ended.keep(before, &status);
@@ -82,6 +83,7 @@ impl Yard {
             Ok(row) => row?,
             Err(_) => self.row(id).await?,
         };
+        self.context.refresh_usage(&row).await;
         Ok(Arc::new(self.describe(row, output).await?.into()))
     }
 
@@ -126,6 +128,7 @@ impl Yard {
             stdout_tail = output::tail(store, blobs, &row, OutputStream::Stdout).await?;
             stderr_tail = output::tail(store, blobs, &row, OutputStream::Stderr).await?;
         }
+        let usage = row.usage.or_else(|| self.context.usages.last(&row.id));
         let waiting_for = self.waiting_for(&row);
         let sandbox_until_ms = self.context.kept_until_ms(&row);
         let audit = crate::job::audit_head(&row);
@@ -160,7 +163,7 @@ impl Yard {
             finished_at_ms: row.finished_ms,
             exit_code: row.exit_code,
             error: row.failure,
-            usage: row.usage,
+            usage,
             egress_bytes: row.egress_bytes,
             question: task.question.map(|question| question.text),
             summary: task.summary,

@@ -187,12 +187,14 @@ impl JobOwner {
 
     /// Commits the end of a job whose machine is gone.
     pub(super) async fn end(&mut self, row: &JobRow, outcome: JobOutcome) -> Result<JobRow, StoreError> {
-        let changes = vec![
+        let usage = self.context.final_usage(row).await.filter(|_| row.usage.is_none());
+        let mut changes: Vec<_> = usage.map(Change::Usage).into_iter().collect();
+        changes.extend([
             // One commit: a job in `finishing` always has its outcome, and its sandbox is never shown as live.
             Change::Ended { outcome: outcome.state, exit_code: outcome.exit_code, failure: outcome.failure },
             Change::Sandbox(SandboxState::Gone),
             Change::Move { to: JobState::Finishing, reason: outcome.reason },
-        ];
+        ]);
         let ended = self.commit(row, changes).await?;
         self.context.verdicts.forget(&row.id);
         Ok(ended)

@@ -79,6 +79,33 @@ mod tests {
         Arguments::read(given, &["job_id", "wait_s"])
     }
 
+    fn count(value: &Value) -> usize {
+        match value {
+            Value::Array(values) => 1 + values.iter().map(count).sum::<usize>(),
+            Value::Object(map) => 1 + map.values().map(count).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
+    /// No body has more values than were counted before it was parsed, and neither the protocol's types nor a tool's arguments
+    /// can be made to panic.
+    #[test]
+    fn fuzz_mcp() {
+        sandyard_fuzz::FuzzCorpus::of(env!("CARGO_MANIFEST_DIR"), "mcp").run(|bytes| {
+            let counted = crate::json_scan::values(bytes);
+            let _ = serde_json::from_slice::<rmcp::model::ClientJsonRpcMessage>(bytes);
+            let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
+            assert!(counted >= count(&value));
+            let Value::Object(given) = value else { return };
+            let Ok(mut arguments) = Arguments::read(given, &["job_id", "wait_s", "name"]) else { return };
+            let _ = arguments.job();
+            let _ = arguments.text("name");
+            if let Ok(Some(whole)) = arguments.whole("wait_s", 0..=300) {
+                assert!(whole <= 300);
+            }
+        });
+    }
+
     #[test]
     fn unknown_and_malformed_arguments_are_refused() {
         let refused = arguments(json!({"job": "x"})).unwrap_err();
