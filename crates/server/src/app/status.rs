@@ -8,7 +8,7 @@ use sandyard_protocol::OutputStream;
 use super::access::{owner_of, require};
 use super::model::JobPage;
 use super::{AppError, ErrorCode, JobAccess, Yard};
-use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus};
+use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus, SandboxState};
 use crate::auth::{AccessScope, Caller, may};
 use crate::gateways::model::Money;
 use crate::job::JobId;
@@ -109,7 +109,9 @@ impl Yard {
         rows.retain(|row| may(caller, &owner_of(row), AccessScope::ReadJobs).is_ok());
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
-            jobs.push(self.describe(row, WithOutput::Without).await?);
+            let mut job = self.describe(row, WithOutput::Without).await?;
+            job.brief = Arc::new(job.brief.in_list());
+            jobs.push(job);
         }
         Ok(JobPage { jobs, cursor })
     }
@@ -129,6 +131,12 @@ impl Yard {
         let waiting_for = self.waiting_for(&row);
         let sandbox_until_ms = self.context.kept_until_ms(&row);
         let audit = crate::job::audit_head(&row);
+        let brief = self.brief(&row.id).await?;
+        // The row has the figures of the end; until then the driver counts.
+        let usage = match row.usage {
+            None if row.sandbox == SandboxState::Live => self.context.usage(&row).await,
+            known => known,
+        };
         let task = row.task.unwrap_or_default();
         let age_ms = i64::try_from(self.context.config.retention.age.as_millis()).unwrap_or(i64::MAX);
         Ok(JobStatus {
@@ -160,7 +168,9 @@ impl Yard {
             finished_at_ms: row.finished_ms,
             exit_code: row.exit_code,
             error: row.failure,
-            usage: row.usage,
+            usage,
+            limits: row.limits,
+            brief,
             egress_bytes: row.egress_bytes,
             question: task.question.map(|question| question.text),
             summary: task.summary,

@@ -47,6 +47,8 @@ pub(crate) enum Change {
     EgressBytes(u64),
     /// Total spending on models; never falls.
     Spent(SpentRow),
+    /// The job may run for this long in total. Never shortens it.
+    TimeLimit { timeout_s: u64 },
     /// The next entry of a task's journal, with all that follows from it: the question, the state, the summary, events.
     Journal(Box<JournalEntry>),
     /// The artifact is in place.

@@ -73,6 +73,8 @@ pub(super) struct JobSession<'a> {
     end_asked: bool,
     /// The guest's clocks, as this link has set them.
     clocks: GuestClocks,
+    /// The time limit by which the guest counts; `None` if it is not known to this link.
+    timed_by_s: Option<u64>,
     /// The rate at which output is taken.
     pace: OutputPace,
     /// When to look at the sandbox's disk again.
@@ -104,6 +106,7 @@ impl<'a> JobSession<'a> {
             ended: None,
             end_asked: false,
             clocks: GuestClocks::Unset,
+            timed_by_s: None,
             pace,
             disk_look_at: now + DISK_STATE_INTERVAL,
             told_of_room: false,
@@ -146,6 +149,7 @@ impl<'a> JobSession<'a> {
         // The row may have had a request before this link was made; the watch wakes only for later ones.
         self.check_requests(machine).await;
         self.hold_clocks(machine).await;
+        self.keep_time(machine).await;
         let (context, job) = (Arc::clone(&self.owner.context), self.row.id.clone());
         loop {
             // The end waits for the commit under way: it must not overtake output that was received before it.
@@ -315,6 +319,7 @@ impl<'a> JobSession<'a> {
         }
         self.check_requests(machine).await;
         self.hold_clocks(machine).await;
+        self.keep_time(machine).await;
         Ok(None)
     }
 

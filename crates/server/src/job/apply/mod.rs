@@ -160,6 +160,7 @@ fn apply_one(
                 task.spent = task.spent.most(spent);
             }
         }
+        Change::TimeLimit { timeout_s } => row.limits.timeout_s = row.limits.timeout_s.max(timeout_s),
         Change::Journal(entry) => return journal::journal(row, &entry, now_ms, applied),
         Change::Artifact(artifact) => row.artifact = Some(artifact),
         Change::Explained(explanation) => row.explanation = Some(explanation),
