@@ -132,6 +132,9 @@ impl Yard {
         let sandbox_until_ms = self.context.kept_until_ms(&row);
         let audit = crate::job::audit_head(&row);
         let brief = self.brief(&row.id).await?;
+        // A wait for the model is counted down at every look.
+        let model_wait = row.task.as_ref().and_then(|task| task.model_wait.as_ref());
+        let model_wait = model_wait.map(|wait| wait.words(self.context.clock.unix_ms()));
         // The row has the figures of the end; until then the driver counts.
         let usage = match row.usage {
             None if row.sandbox == SandboxState::Live => self.context.usage(&row).await,
@@ -160,7 +163,7 @@ impl Yard {
             kind: row.kind,
             state: row.state,
             sandbox: row.sandbox,
-            reason: row.reason,
+            reason: model_wait.or(row.reason),
             waiting_for,
             sandbox_until_ms,
             created_at_ms: row.created_ms,

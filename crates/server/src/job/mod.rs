@@ -34,5 +34,5 @@ pub(crate) use sandbox_row::{LimitsBinding, SandboxPhase, SandboxRow};
 pub use sandyard_api::{FailureCode, JobFailure};
 pub use state::{JobState, SandboxState};
 pub use status::{IsolationStatus, JobStatus, KnownStatus};
-pub(crate) use task_row::{OpenQuestion, OpenStep, SpentRow, TaskRow};
+pub(crate) use task_row::{ModelWaitRow, OpenQuestion, OpenStep, SpentRow, TaskRow};
 pub use waiting::{JobWait, RoomShortage};

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use sandyard_protocol::{EndReason, Exit, GuestEvent, SequencedEvent, limits};
 use sandyard_sandbox::driver::DiskState;
 use sandyard_sandbox::machine::{FromGuest, GuestEventStream, MachineError};
+use tokio::sync::oneshot;
 
 use super::egress_log::EgressLog;
 use super::following::{EndDeadline, SharedMachine};
@@ -64,6 +65,9 @@ pub(super) struct JobSession<'a> {
     backstop: &'a mut EndDeadline,
     /// Moves and notes that wait for the next commit.
     changes: Vec<Change>,
+    /// Those who wait for the next commit, and those who wait for the one under way. Dropping them tells them.
+    settled_next: Vec<oneshot::Sender<()>>,
+    settling: Vec<oneshot::Sender<()>>,
     /// Last event of the guest that was received.
     sequence: u64,
     flush_at: Option<Instant>,
@@ -99,6 +103,8 @@ impl<'a> JobSession<'a> {
             recorder,
             backstop,
             changes: Vec::new(),
+            settled_next: Vec::new(),
+            settling: Vec::new(),
             sequence,
             flush_at: None,
             last_flush: None,
@@ -252,6 +258,12 @@ impl<'a> JobSession<'a> {
     }
 
     fn take_model_report(&mut self, report: ModelReport) {
+        if let ModelReport::Settled(waiting) = report {
+            self.settled_next.push(waiting);
+            // Nothing may be left to commit, and then nothing is waited for.
+            self.flush_by(Instant::now());
+            return;
+        }
         if let Some(agent) = &mut self.owner.agent {
             self.changes.extend(agent.record(report));
         }
