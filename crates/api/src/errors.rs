@@ -143,6 +143,10 @@ error_codes! {
     MethodNotAllowed = 405 "method_not_allowed",
     /// The client was too slow.
     RequestTimeout = 408 "request_timeout",
+    /// The beginning of an id belongs to several jobs.
+    AmbiguousJob = 409 "ambiguous_job",
+    /// The job has ended, so its time can't be extended.
+    AlreadyEnded = 409 "already_ended",
     /// The job has not ended yet.
     NotEnded = 409 "not_ended",
     /// The job does not wait for an answer.

@@ -19,7 +19,7 @@ pub use events::{
     EgressDecision, EventBody, JobEvent, ModelCallEvent, OutputText, PlanItemView, ShellEvent, ToolEvent,
 };
 pub use failure::{FailureCode, JobFailure};
-pub use ids::{InvalidJobId, JobId};
+pub use ids::{InvalidJobId, JobId, JobIdPrefix};
 pub use requests::bounds;
 pub use requests::code::{CodeRequest, KernelRequest, is_kernel_name, parse_language};
 pub use requests::file_body::{Base64Bytes, FileBody};
@@ -30,7 +30,7 @@ pub use requests::nearest::nearest;
 pub use requests::processes::{ProcessSignal, SignalRequest};
 pub use requests::query::Query;
 pub use requests::schedule::{JobKind, OnSilence, RequestedLimits, ScheduleBody};
-pub use requests::session::{ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
+pub use requests::session::{ExtendRequest, ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
 pub use sandyard_protocol::{
     EntryKind, GuiAction, GuiClick, KernelState, Language, OnBreach, OutputStream, TaskBudget,
 };
@@ -40,7 +40,7 @@ pub use views::{
     AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverOffer, DriverState,
     DriverView, ExplanationView, FileEntryView, FileStatView, GuiResultView, GuiView, HealthView,
     ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView, KernelListView,
-    KernelView, ListingView, ProcessListView, ProcessView, SandboxState, ScheduleView, SearchHitView,
-    SearchView, SettingView, SettingsView, ShellView, TicketView, UsageView, VersionView, WaitingView,
-    WantedResource, WindowView,
+    KernelView, LimitsView, ListingView, ProcessListView, ProcessView, SandboxState, ScheduleView,
+    SearchHitView, SearchView, SettingView, SettingsView, ShellView, StatsView, TicketView, UsageView,
+    VersionView, WaitingView, WantedResource, WindowView,
 };

@@ -100,7 +100,7 @@ async fn serve(plan: WardenPlan, socket: OwnedFd) -> io::Result<()> {
         Ok(drivers) => drivers,
         Err(error) => return refuse(socket, ErrorChain(&error).to_string()).await,
     };
-    let ui = Ui::detect(surroundings.colourless());
+    let ui = Ui::detect(surroundings.colours());
     let preparation = images.prepare(plan.images, &surroundings, ui);
     let service = WardenService {
         drivers: drivers.clone(),

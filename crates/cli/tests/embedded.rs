@@ -98,7 +98,7 @@ async fn it_serves_itself_and_leaves_nothing_behind() {
     let said = yard
         .run(&["run", "--kind", "shell", "echo hi | tee f; exit 3", "--output", result.to_str().unwrap()])
         .await;
-    assert_eq!(said.status.code(), Some(1), "{said:?}");
+    assert_eq!(said.status.code(), Some(3), "{said:?}");
     assert_eq!(text(&said.stdout), "hi\n");
     assert_eq!(std::fs::read_to_string(result.join("f")).unwrap(), "hi\n");
     assert!(yard.is_clear(), "{}", text(&said.stderr));

@@ -12,6 +12,7 @@ pub mod diagram;
 mod explanation;
 pub mod facts;
 mod graph;
+pub mod ignore;
 pub mod page;
 pub mod structure;
 pub mod text;

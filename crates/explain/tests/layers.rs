@@ -3,7 +3,7 @@
 use std::path::Path;
 
 const LAYERS: &[&[&str]] = &[
-    &["facts", "graph"],
+    &["facts", "graph", "ignore"],
     &["changes", "claims"],
     &["structure"],
     &["diagram"],

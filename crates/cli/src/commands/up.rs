@@ -19,12 +19,19 @@ use crate::runtime;
 use crate::serve::{Foundation, ServeError, YardServer};
 use crate::ui::TableCell;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard up
+  sandyard up --listen 0.0.0.0:8000 --data /srv/yard   prints a new key
+  ANTHROPIC_API_KEY=… sandyard up --model anthropic/claude-opus-5";
+
 /// Serve a yard in the foreground
 ///
 /// Prints one line with its address when it is ready. SIGTERM and Ctrl-C stop it cleanly; jobs continue in their sandboxes
 /// and the next server takes them over. Settings come from defaults, then the configuration file, then the
 /// environment, then these flags.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct UpCommand {
     /// Address to listen on [default: 127.0.0.1:8000] [env: SANDYARD_LISTEN]
     #[arg(long, value_name = "ADDRESS:PORT")]

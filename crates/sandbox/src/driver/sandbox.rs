@@ -158,6 +158,9 @@ pub struct FoundSandbox {
 pub struct Usage {
     /// Processor time of the job.
     pub cpu_s: f64,
+    /// Memory of the job now; `None` if the driver can't tell.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
     /// Highest memory of the job.
     pub peak_memory_bytes: u64,
     /// Number of processes of the job that the kernel killed for lack of memory.

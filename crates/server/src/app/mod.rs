@@ -7,12 +7,14 @@
 mod access;
 mod archive;
 mod audit;
+mod brief;
 mod delete;
 mod download;
 mod drivers;
 mod errors;
 mod events;
 mod explanation;
+mod extend;
 mod health;
 mod logs;
 mod machine;
@@ -22,6 +24,7 @@ mod reply;
 mod request;
 mod schedule;
 mod screenshot;
+mod stats;
 mod status;
 mod tickets;
 
@@ -29,9 +32,9 @@ use std::sync::Arc;
 
 pub use crate::drivers::{ImageFlavour, ImageState, Images};
 pub use crate::job::{
-    FailureCode, Floor, GitSource, InputFile, IsolationStatus, JobFailure, JobFilter, JobKind, JobState,
-    JobStatus, JobWait, KnownStatus, NewJob, OnSilence, RequestedLimits, RoomShortage, SandboxState,
-    TaskOptions,
+    FailureCode, Floor, GitSource, InputFile, IsolationStatus, JobBrief, JobFailure, JobFilter, JobKind,
+    JobState, JobStatus, JobWait, KnownStatus, NewJob, OnSilence, RequestedLimits, RoomShortage,
+    SandboxState, TaskOptions,
 };
 pub use access::JobAccess;
 pub use audit::{Audit, YardStart};
@@ -43,9 +46,11 @@ pub use logs::LogStream;
 pub use model::{CommittedEvent, DriverStatus, IdempotencyKey, JobPage, Scheduled, TicketTarget};
 pub use open::StartYardError;
 pub use sandyard_api::ErrorCode;
+pub use stats::JobMeasure;
 pub use status::{AwaitedChange, WithOutput};
 
 use self::access::OwnerCache;
+use self::brief::BriefCache;
 use self::open::YardTask;
 use self::tickets::Tickets;
 use crate::yard::YardContext;
@@ -56,5 +61,6 @@ pub struct Yard {
     context: Arc<YardContext>,
     tickets: Arc<Tickets>,
     owners: Arc<OwnerCache>,
+    briefs: Arc<BriefCache>,
     running: Arc<YardTask>,
 }

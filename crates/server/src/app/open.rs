@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Images;
 use super::Yard;
 use super::access::OwnerCache;
+use super::brief::BriefCache;
 use super::tickets::Tickets;
 use crate::audit::SigningKey;
 use crate::blobs::{FolderBlobs, Scratch, WorkspaceFolders};
@@ -157,6 +158,7 @@ impl Yard {
             context,
             tickets: Arc::new(Tickets::default()),
             owners: Arc::new(OwnerCache::default()),
+            briefs: Arc::new(BriefCache::default()),
             running: Arc::new(running),
         })
     }

@@ -11,7 +11,7 @@ use super::audit::schedule_entry;
 use super::drivers::TRIAL_TIMEOUT;
 use super::model::{IdempotencyKey, Scheduled};
 use super::{AppError, ErrorCode, Yard};
-use super::{Floor, JobKind, NewJob, RequestedLimits};
+use super::{Floor, JobBrief, JobKind, NewJob, RequestedLimits};
 use crate::audit::AuditEntry;
 use crate::auth::{AccessScope, Caller};
 use crate::blobs::{BlobKey, BlobNoun, BlobScope, Durability};
@@ -55,12 +55,16 @@ impl Yard {
         // All checks are done. From here on something is written.
         let id = job::random_id().map_err(|error| AppError::internal(&error))?;
         let entry = schedule_entry(caller, &job);
+        let brief = JobBrief::of(&job);
         let mut insert = self.insert(&id, job, limits, key, entry);
         insert.row.reason = choice.is_none().then(|| "waits until a driver has been tried".to_owned());
         // The blob before the row: a crash in between leaves a blob without a job, which the next start removes.
         self.put_text(&insert).await?;
         let stored = self.store(insert, choice.as_ref(), &limits.machine).await;
-        if !matches!(stored, Ok((Inserted::New(_), _))) {
+        if matches!(stored, Ok((Inserted::New(_), _))) {
+            // The next look at the job is a moment away.
+            self.briefs.keep(&id, brief);
+        } else {
             // A refused or repeated request leaves nothing behind. The id is new, so no other job's blobs can be meant.
             let _ = self.context.blobs.remove_all(&BlobScope::Job(id)).await;
         }

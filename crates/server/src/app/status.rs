@@ -111,7 +111,9 @@ impl Yard {
         rows.retain(|row| may(caller, &owner_of(row), AccessScope::ReadJobs).is_ok());
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
-            jobs.push(self.describe(row, WithOutput::Without).await?);
+            let mut job = self.describe(row, WithOutput::Without).await?;
+            job.brief = Arc::new(job.brief.in_list());
+            jobs.push(job);
         }
         Ok(JobPage { jobs, cursor })
     }
@@ -132,6 +134,10 @@ impl Yard {
         let waiting_for = self.waiting_for(&row);
         let sandbox_until_ms = self.context.kept_until_ms(&row);
         let audit = crate::job::audit_head(&row);
+        let brief = self.brief(&row.id).await?;
+        // A wait for the model is counted down at every look.
+        let model_wait = row.task.as_ref().and_then(|task| task.model_wait.as_ref());
+        let model_wait = model_wait.map(|wait| wait.words(self.context.clock.unix_ms()));
         let task = row.task.unwrap_or_default();
         let age_ms = i64::try_from(self.context.config.retention.age.as_millis()).unwrap_or(i64::MAX);
         Ok(JobStatus {
@@ -155,7 +161,7 @@ impl Yard {
             kind: row.kind,
             state: row.state,
             sandbox: row.sandbox,
-            reason: row.reason,
+            reason: model_wait.or(row.reason),
             waiting_for,
             sandbox_until_ms,
             created_at_ms: row.created_ms,
@@ -164,6 +170,8 @@ impl Yard {
             exit_code: row.exit_code,
             error: row.failure,
             usage,
+            limits: row.limits,
+            brief,
             egress_bytes: row.egress_bytes,
             question: task.question.map(|question| question.text),
             summary: task.summary,

@@ -4,6 +4,7 @@
 
 pub(crate) mod apply;
 mod audit_row;
+mod brief;
 mod change;
 mod event;
 mod filter;
@@ -20,6 +21,7 @@ mod task_row;
 mod waiting;
 
 pub(crate) use audit_row::{AuditRow, NotedEntries, NotedEntry};
+pub use brief::JobBrief;
 pub(crate) use change::{Change, ChunkRow, EventRow, Purpose};
 pub(crate) use event::{ModelAnswerEvent, StoredEvent, StoredModelEvent};
 pub use filter::JobFilter;
@@ -32,5 +34,5 @@ pub(crate) use sandbox_row::{LimitsBinding, SandboxPhase, SandboxRow};
 pub use sandyard_api::{FailureCode, JobFailure};
 pub use state::{JobState, SandboxState};
 pub use status::{IsolationStatus, JobStatus, KnownStatus};
-pub(crate) use task_row::{OpenQuestion, OpenStep, SpentRow, TaskRow};
+pub(crate) use task_row::{ModelWaitRow, OpenQuestion, OpenStep, SpentRow, TaskRow};
 pub use waiting::{JobWait, RoomShortage};

@@ -221,11 +221,11 @@ pub(super) fn waiting_backstop(until: Instant, seconds: u64) -> EndDeadline {
 
 /// Returns the rest of the job's time.
 pub(super) fn time_left(row: &JobRow, clock: Clock) -> Duration {
-    Duration::from_secs(row.limits.timeout_s).saturating_sub(elapsed(row, clock))
+    Duration::from_secs(row.limits.timeout_s).saturating_sub(time_used(row, clock))
 }
 
 /// Returns how long the job has run, without its waits for people, by the wall clock; zero if that clock jumped back.
-fn elapsed(row: &JobRow, clock: Clock) -> Duration {
+pub(crate) fn time_used(row: &JobRow, clock: Clock) -> Duration {
     let started = row.started_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
     let now = clock.since_epoch();
     started.map_or(Duration::ZERO, |started| now.saturating_sub(started).saturating_sub(waited(row, now)))

@@ -42,7 +42,8 @@ pub(super) async fn spec(
         image,
         workspace,
         limits: row.limits.machine,
-        lifetime_s: row.limits.timeout_s
+        // A job's time may be extended while it runs, up to the longest that this server grants; the machine's can't.
+        lifetime_s: row.limits.timeout_s.max(context.config.greatest_limits.timeout_s)
             + LIFETIME_MARGIN_S
             + if row.keep { context.config.keep.as_secs() } else { 0 }
             // A task's clocks stand while it waits for a person, but the driver's lifetime runs on.

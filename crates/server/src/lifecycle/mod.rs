@@ -51,6 +51,7 @@ use crate::yard::Permit;
 use crate::yard::YardContext;
 
 pub(crate) use adopting::{MAX_ADOPTIONS_AT_ONCE, remove_strays};
+pub(crate) use following::time_used;
 
 /// Pause between two sweeps while more old jobs are due than one sweep marks.
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use sandyard_protocol::{EndReason, Exit, GuestEvent, SequencedEvent, limits};
 use sandyard_sandbox::driver::DiskState;
 use sandyard_sandbox::machine::{FromGuest, GuestEventStream, MachineError};
+use tokio::sync::oneshot;
 
 use super::egress_log::EgressLog;
 use super::following::{EndDeadline, SharedMachine};
@@ -64,6 +65,9 @@ pub(super) struct JobSession<'a> {
     backstop: &'a mut EndDeadline,
     /// Moves and notes that wait for the next commit.
     changes: Vec<Change>,
+    /// Those who wait for the next commit, and those who wait for the one under way. Dropping them tells them.
+    settled_next: Vec<oneshot::Sender<()>>,
+    settling: Vec<oneshot::Sender<()>>,
     /// Last event of the guest that was received.
     sequence: u64,
     flush_at: Option<Instant>,
@@ -73,6 +77,8 @@ pub(super) struct JobSession<'a> {
     end_asked: bool,
     /// The guest's clocks, as this link has set them.
     clocks: GuestClocks,
+    /// The time limit by which the guest counts; `None` if it is not known to this link.
+    timed_by_s: Option<u64>,
     /// The rate at which output is taken.
     pace: OutputPace,
     /// When to look at the sandbox's disk again.
@@ -97,6 +103,8 @@ impl<'a> JobSession<'a> {
             recorder,
             backstop,
             changes: Vec::new(),
+            settled_next: Vec::new(),
+            settling: Vec::new(),
             sequence,
             flush_at: None,
             last_flush: None,
@@ -104,6 +112,7 @@ impl<'a> JobSession<'a> {
             ended: None,
             end_asked: false,
             clocks: GuestClocks::Unset,
+            timed_by_s: None,
             pace,
             disk_look_at: now + DISK_STATE_INTERVAL,
             told_of_room: false,
@@ -146,6 +155,7 @@ impl<'a> JobSession<'a> {
         // The row may have had a request before this link was made; the watch wakes only for later ones.
         self.check_requests(machine).await;
         self.hold_clocks(machine).await;
+        self.keep_time(machine).await;
         let (context, job) = (Arc::clone(&self.owner.context), self.row.id.clone());
         loop {
             // The end waits for the commit under way: it must not overtake output that was received before it.
@@ -248,6 +258,12 @@ impl<'a> JobSession<'a> {
     }
 
     fn take_model_report(&mut self, report: ModelReport) {
+        if let ModelReport::Settled(waiting) = report {
+            self.settled_next.push(waiting);
+            // Nothing may be left to commit, and then nothing is waited for.
+            self.flush_by(Instant::now());
+            return;
+        }
         if let Some(agent) = &mut self.owner.agent {
             self.changes.extend(agent.record(report));
         }
@@ -315,6 +331,7 @@ impl<'a> JobSession<'a> {
         }
         self.check_requests(machine).await;
         self.hold_clocks(machine).await;
+        self.keep_time(machine).await;
         Ok(None)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
+use sandyard_api::JobIdPrefix;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 
@@ -450,6 +451,15 @@ impl Store for MemoryStore {
 
     async fn open_jobs(&self) -> Result<Vec<JobRow>, StoreError> {
         Ok(self.tables().rows().filter(|row| row.open).cloned().collect())
+    }
+
+    async fn ids_beginning(&self, prefix: &JobIdPrefix, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        let tables = self.tables();
+        let known = tables.rows().filter(|row| !row.delete_requested).map(|row| row.id.clone());
+        let mut ids: Vec<_> = known.filter(|id| id.as_str().starts_with(prefix.as_str())).collect();
+        ids.sort();
+        ids.truncate(limit);
+        Ok(ids)
     }
 
     async fn all_ids(&self) -> Result<Vec<JobId>, StoreError> {

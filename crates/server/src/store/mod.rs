@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use sandyard_api::JobIdPrefix;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 
@@ -198,6 +199,9 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// Returns jobs that have something left to do.
     async fn open_jobs(&self) -> Result<Vec<JobRow>, StoreError>;
+
+    /// Returns the ids of jobs that begin with a prefix, in order, without those that are being deleted.
+    async fn ids_beginning(&self, prefix: &JobIdPrefix, limit: usize) -> Result<Vec<JobId>, StoreError>;
 
     /// Returns the ids of all jobs, including those that are being deleted.
     async fn all_ids(&self) -> Result<Vec<JobId>, StoreError>;

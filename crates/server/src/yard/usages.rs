@@ -11,8 +11,8 @@ use sandyard_sandbox::driver::Usage;
 use super::YardContext;
 use crate::job::{JobId, JobRow, JobState, SandboxState};
 
-/// Age at which a usage is asked for again.
-const SHOWN_AGE: Duration = Duration::from_secs(2);
+/// Age at which a usage is asked for again: less than the second between two live figures of `stats`.
+const SHOWN_AGE: Duration = Duration::from_millis(900);
 /// Longest time that a status waits for a driver; a virtual machine answers from inside.
 const STATUS_PATIENCE: Duration = Duration::from_millis(300);
 /// Longest time that the end of a job waits for a driver.

@@ -125,6 +125,7 @@ pub(crate) fn boot_disk(config: &MachineConfig) -> std::io::Result<Vec<u8>> {
 pub(crate) fn usage(job: &JobUsage) -> Usage {
     Usage {
         cpu_s: job.cpu_us as f64 / 1e6,
+        memory_bytes: None,
         peak_memory_bytes: job.peak_memory_bytes,
         memory_kills: job.memory_kills,
         pids_refused: job.pids_refused,

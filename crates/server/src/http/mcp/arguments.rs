@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use rmcp::model::JsonObject;
-use sandyard_api::{ApiError, ErrorCode, JobId};
+use sandyard_api::{ApiError, ErrorCode, JobIdPrefix};
 use serde_json::Value;
 
 /// The arguments of one call; each is taken once.
@@ -22,10 +22,10 @@ impl Arguments {
         Ok(Self(given))
     }
 
-    /// The job that the call is about.
-    pub(super) fn job(&mut self) -> Result<JobId, ApiError> {
+    /// The job that the call is about, by its id or the beginning of it. The API finds the job.
+    pub(super) fn job(&mut self) -> Result<JobIdPrefix, ApiError> {
         let text = self.needed_text("job_id")?;
-        JobId::parse(&text).ok_or_else(|| {
+        JobIdPrefix::parse(&text).ok_or_else(|| {
             ApiError::new(ErrorCode::UnknownJob, "there is no such job")
                 .with_hint("list_jobs shows the jobs that are kept")
         })

@@ -18,6 +18,7 @@ mod process_socket;
 pub(super) mod processes;
 pub(super) mod schedule;
 pub(super) mod shell;
+pub(super) mod stats;
 pub(super) mod status;
 pub(super) mod terminal;
 pub(super) mod tickets;

@@ -14,7 +14,7 @@ use crate::http::audit_layer::actions;
 use crate::http::proxy::program;
 use crate::http::resources::{
     audit, code, desktop, download, events, explanation, files, files_change, gui, jobs, kernels, lab, logs,
-    processes, schedule, shell, status, terminal, tickets, unbuilt, yard,
+    processes, schedule, shell, stats, status, terminal, tickets, unbuilt, yard,
 };
 use crate::http::{mcp, no_route, pages};
 
@@ -77,6 +77,8 @@ fn about_jobs() -> Vec<Route> {
         row!(Get "/jobs/{id}/request" => schedule::request [__path_request], Key(WriteJobs), ONLY_WATCHES),
         row!(Delete "/jobs/{id}" => jobs::remove [__path_remove], Key(WriteJobs), InCommit),
         row!(Post "/jobs/{id}/cancel" => jobs::cancel [__path_cancel], Key(WriteJobs), InCommit),
+        row!(Post "/jobs/{id}/extend" => jobs::extend [__path_extend], Key(WriteJobs), Recorded(actions::extend)),
+        row!(Get "/jobs/{id}/stats" => stats::follow [__path_follow], Key(ReadJobs), ONLY_WATCHES),
         row!(Post "/jobs/{id}/reply" => jobs::reply [__path_reply], Key(WriteJobs), InCommit),
         // The scope of the ticket's purpose is checked where the ticket is made.
         row!(Post "/jobs/{id}/tickets" => tickets::make [__path_make], Key(ReadJobs), Recorded(actions::ticket)),

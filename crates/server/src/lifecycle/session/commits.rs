@@ -56,8 +56,10 @@ impl JobSession<'_> {
         self.last_flush = Some(Instant::now());
         // The flush times are reset above even so: otherwise the loop would come back at once, for ever.
         if changes.is_empty() {
+            self.settled_next.clear();
             return;
         }
+        self.settling.append(&mut self.settled_next);
         let (context, row, sequence) = (self.owner.context.clone(), self.row.clone(), self.sequence);
         self.pending = Some(
             async move {
@@ -78,6 +80,7 @@ impl JobSession<'_> {
         events: &mut GuestEventStream,
     ) -> Result<(), StoreError> {
         self.pending = None;
+        self.settling.clear();
         let (row, flush, sequence) = commit;
         self.take_row(row, flush.bytes());
         self.owner.context.config.fail_points.reach("committed").await;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use sandyard_api::JobIdPrefix;
 use sandyard_protocol::OutputStream;
 
 use super::{StoreHarness, TTL_MS, claim, claimed, inserted, new_job, over, queued, row_of, to};
@@ -230,4 +231,34 @@ pub(crate) async fn a_revision_tells_a_changed_row(harness: &impl StoreHarness) 
     assert!(store.is_current(&row.id, row.revision).await.unwrap());
     store.note(&row.id, None, vec![entry()]).await.unwrap().unwrap();
     assert!(row_of(store.as_ref(), &row.id).await.revision > row.revision);
+}
+
+pub(crate) async fn a_beginning_finds_the_ids_that_have_it(harness: &impl StoreHarness) {
+    let store = harness.open();
+    let row = queued(store.as_ref()).await;
+    let _other = queued(store.as_ref()).await;
+    let beginning = |length: usize| JobIdPrefix::parse(&row.id.as_str()[..length]).unwrap();
+    for length in [JobIdPrefix::SHORTEST, 12, 26] {
+        let found = store.ids_beginning(&beginning(length), 100).await.unwrap();
+        assert!(
+            found.contains(&row.id)
+                && found.iter().all(|id| id.as_str().starts_with(beginning(length).as_str()))
+        );
+        assert_eq!(store.ids_beginning(&beginning(length), 0).await.unwrap(), []);
+    }
+    assert_eq!(store.ids_beginning(&beginning(26), 100).await.unwrap(), [row.id.clone()]);
+    store.request_delete(&row.id, entry()).await.unwrap();
+    assert_eq!(store.ids_beginning(&beginning(26), 100).await.unwrap(), []);
+}
+
+pub(crate) async fn a_time_limit_is_only_raised_and_outlives_the_server(harness: &impl StoreHarness) {
+    let store = harness.open();
+    let row = claimed(store.as_ref()).await;
+    let longer = row.limits.timeout_s + 100;
+    for timeout_s in [longer, 1] {
+        let after = store.commit(&row.fence(), vec![Change::TimeLimit { timeout_s }]).await.unwrap();
+        assert_eq!(after.limits.timeout_s, longer);
+    }
+    drop(store);
+    assert_eq!(row_of(harness.open().as_ref(), &row.id).await.limits.timeout_s, longer);
 }

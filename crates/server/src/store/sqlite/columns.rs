@@ -107,7 +107,7 @@ macro_rules! update_sql {
     ([] once: $($_once:tt)* ) => { update_sql!(@ $($_once)*) };
     (@ ($($_once:tt)*) $($rest:tt)*) => { update_sql!(@ $($rest)*) };
     (@ always: ($first:literal $($_first:tt)*) $(($column:literal $($_column:tt)*))*) => {
-        concat!("UPDATE jobs SET ", $first, " = ?", $(", ", $column, " = ?",)* " WHERE number = ?")
+        concat!("UPDATE jobs SET limits = ?, ", $first, " = ?", $(", ", $column, " = ?",)* " WHERE number = ?")
     };
 }
 
@@ -196,6 +196,8 @@ pub(super) fn insert(connection: &Connection, job: &JobRow, lease: &JobLease) ->
 pub(super) fn update(connection: &Connection, job: &JobRow) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(UPDATE)?;
     let mut binder = Binder { statement: &mut statement, bound: 0 };
+    // Of the limits only the time changes.
+    binder.bind(text(&job.limits, "limits")?)?;
     binder.bind_always(job)?;
     binder.bind(job.number)?;
     statement.raw_execute()?;

@@ -1,6 +1,7 @@
 //! Reads: short, indexed, on connections of their own, beside the writer (WAL).
 
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
+use sandyard_api::JobIdPrefix;
 use sandyard_protocol::{JournalRow, OutputStream};
 
 use super::codecs::{Columns, damaged, word};
@@ -328,6 +329,24 @@ pub(super) fn ended(connection: &Connection) -> Result<Vec<EndedJob>, StoreError
     while let Some(row) = rows.next()? {
         let id = damaged(JobId::parse(row.get_ref(0)?.as_str().unwrap_or_default()), "job id")?;
         found.push(EndedJob { id, finished_ms: row.get(1)?, bytes: row.get(2)? });
+    }
+    Ok(found)
+}
+
+/// Ids that begin with a prefix: a range of the index of ids.
+pub(super) fn ids_beginning(
+    connection: &Connection,
+    prefix: &JobIdPrefix,
+    limit: usize,
+) -> Result<Vec<JobId>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id FROM jobs WHERE id >= ?1 AND id < ?2 AND delete_requested = 0 ORDER BY id LIMIT ?3",
+    )?;
+    // `{` follows `z`, the last letter of ids.
+    let mut rows = statement.query(params![prefix.as_str(), format!("{prefix}{{"), limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(damaged(JobId::parse(row.get_ref(0)?.as_str().unwrap_or_default()), "job id")?);
     }
     Ok(found)
 }

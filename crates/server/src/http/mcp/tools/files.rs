@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandyard_api::{
-    ApiError, EntryKind, ErrorCode, FileStatView, JobId, ListingView, SearchView, workspace_path,
+    ApiError, EntryKind, ErrorCode, FileStatView, JobIdPrefix, ListingView, SearchView, workspace_path,
 };
 use serde_json::json;
 
@@ -126,7 +126,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// The route of a path. It is checked before it becomes part of an address, because clients of HTTP resolve `..` themselves.
-fn route(id: &JobId, path: &str) -> Result<String, ApiError> {
+fn route(id: &JobIdPrefix, path: &str) -> Result<String, ApiError> {
     Ok(format!("/jobs/{id}/files/{}", escape(workspace_path(in_workspace(path))?)))
 }
 
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn paths_are_escaped_and_taken_below_the_workspace() {
-        let id = JobId::from_random([0; 16]);
+        let id = JobIdPrefix::parse(&"a".repeat(26)).unwrap();
         let expected = format!("/jobs/{id}/files/a%20b/%3F%23%25.txt");
         for path in ["a b/?#%.txt", "/workspace/a b/?#%.txt", "./a b/?#%.txt"] {
             assert_eq!(route(&id, path).unwrap(), expected);

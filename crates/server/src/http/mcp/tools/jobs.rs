@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sandyard_api::{
-    ApiError, JobId, JobKind, JobListView, JobState, JobView, ScheduleBody, ScheduleView, TicketView, bounds,
+    ApiError, JobKind, JobListView, JobState, JobView, ScheduleBody, ScheduleView, TicketView, bounds,
 };
 use sandyard_explain::Explanation;
 use serde_json::{Value, json};
@@ -168,7 +168,7 @@ async fn schedule(context: McpToolContext<'_>, mut arguments: Arguments) -> Resu
     }
     let scheduled: ScheduleView = context.send(call).await?.view()?;
     match wait_s.filter(|wait_s| *wait_s > 0) {
-        Some(wait_s) => Ok(describe(context, watch(context, &scheduled.job_id, wait_s).await?)),
+        Some(wait_s) => Ok(describe(context, watch(context, scheduled.job_id.as_str(), wait_s).await?)),
         None => Ok(ToolAnswer::of(format!(
             "scheduled job {}; job_status with wait_s tells how it goes",
             scheduled.job_id
@@ -179,11 +179,11 @@ async fn schedule(context: McpToolContext<'_>, mut arguments: Arguments) -> Resu
 async fn status(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let wait_s = arguments.whole("wait_s", bounds::WAIT_S)?.unwrap_or(0);
-    Ok(describe(context, watch(context, &id, wait_s).await?))
+    Ok(describe(context, watch(context, id.as_str(), wait_s).await?))
 }
 
 /// Waits until a job has ended or asks something, at most this many seconds, and returns its status.
-async fn watch(context: McpToolContext<'_>, id: &JobId, wait_s: u64) -> Result<JobView, ApiError> {
+async fn watch(context: McpToolContext<'_>, id: &str, wait_s: u64) -> Result<JobView, ApiError> {
     let deadline = Instant::now() + Duration::from_secs(wait_s);
     let mut look_s = 0;
     loop {
@@ -234,8 +234,8 @@ async fn list(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<T
     }
     let lines = page.jobs.iter().map(|job| {
         let brief = json!({
-            "job_id": job.job_id, "name": job.name, "kind": job.kind, "state": job.state, "sandbox": job.sandbox,
-            "created_at": job.created_at, "exit_code": job.exit_code,
+            "job_id": job.job_id, "name": job.name, "kind": job.kind, "input": job.input, "state": job.state,
+            "sandbox": job.sandbox, "created_at": job.created_at, "exit_code": job.exit_code,
         });
         brief.to_string()
     });

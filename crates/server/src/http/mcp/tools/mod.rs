@@ -114,7 +114,7 @@ impl ToolEntry {
 
 /// The property that nearly every tool has.
 fn job_id() -> Value {
-    json!({"type": "string", "description": "The job, as schedule_job or list_jobs names it"})
+    json!({"type": "string", "description": "The job: its id, as schedule_job or list_jobs names it, or at least the first 4 letters of it"})
 }
 
 #[cfg(test)]
