@@ -104,8 +104,8 @@ fn stems(facts: &ProjectFacts, part: &ProjectPart, count: usize, shared: &BTreeS
         path.rsplit('/').next().is_some_and(|name| name.starts_with('_') && !name.starts_with("__"))
     };
     let first = &part.files[..part.files.len().min(NAMING_FILES)];
-    let public = first.iter().filter(|file| !is_private(file));
-    for file in public.chain(first.iter().filter(|file| is_private(file))).chain(&part.files) {
+    let public = first.iter().filter(|file| !is_private(*file));
+    for file in public.chain(first.iter().filter(|file| is_private(*file))).chain(&part.files) {
         let path = &facts.files[*file].path;
         let mut name = name_of_file(path, &facts.name);
         let folder = path.rsplit('/').nth(1).filter(|folder| *folder != name && *folder != "src");

@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn wrapped_items_come_out_in_their_places() {
         let source = "cfg_net! {\n    pub mod net;\n    cfg_unix! { use self::net::unix; }\n}\nmod a;\n";
-        let expected = "          \n    pub mod net;\n               use self::net::unix;  \n \nmod a;\n";
+        let expected = "          \n    pub mod net;\n                use self::net::unix;  \n \nmod a;\n";
         assert_eq!(open(source).as_deref(), Some(expected));
     }
 
