@@ -26,6 +26,7 @@ mod egress;
 #[path = "../../crates/conformance/tests/docker_yard/engine.rs"]
 #[expect(dead_code, reason = "the driver's own tests do more to an engine")]
 mod engine;
+mod explanations;
 mod faults;
 mod finishing;
 mod forms;

@@ -9,6 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["diagram"],
     &["text", "page"],
     &["explanation"],
+    &["narration"],
 ];
 
 #[test]

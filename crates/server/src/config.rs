@@ -55,6 +55,8 @@ pub struct ServerConfig {
     pub workspace_owner: Option<Arc<dyn WorkspaceOwner>>,
     /// The static program that explains results inside sandboxes; without it there are no explanations.
     pub reader: Option<&'static [u8]>,
+    /// Longest time for words of a model on the result of a task; zero for none.
+    pub explain_words: Duration,
     /// Points at which a test makes the server die.
     pub fail_points: FailPoints,
 }
@@ -100,6 +102,7 @@ impl ServerConfig {
             link_timeout: Duration::from_secs(20),
             workspace_owner: None,
             reader: None,
+            explain_words: Duration::from_secs(90),
             fail_points: FailPoints::default(),
         }
     }

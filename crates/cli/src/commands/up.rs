@@ -100,6 +100,9 @@ pub(crate) struct UpCommand {
     /// Output of a job that is stored in a second, after a burst of four seconds' worth [default: 16] [env: SANDYARD_OUTPUT_MIB_S]
     #[arg(long, value_name = "MIB")]
     output_mib_s: Option<String>,
+    /// How long the model of a task may describe its result; 0: not at all [default: 90] [env: SANDYARD_EXPLAIN_WORDS_S]
+    #[arg(long, value_name = "SECONDS")]
+    explain_words_s: Option<String>,
     /// How long ended jobs are stored [default: 14] [env: SANDYARD_RETENTION_DAYS]
     #[arg(long, value_name = "DAYS")]
     retention_days: Option<String>,
@@ -157,6 +160,7 @@ impl UpCommand {
             ("lease_s", &self.lease_s),
             ("output_cap_mib", &self.output_cap_mib),
             ("output_mib_s", &self.output_mib_s),
+            ("explain_words_s", &self.explain_words_s),
             ("retention_days", &self.retention_days),
             ("retention_gib", &self.retention_gib),
             ("log", &self.log),

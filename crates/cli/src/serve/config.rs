@@ -41,6 +41,7 @@ pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> Ser
     config.retention.age = Duration::from_secs(settings.retention_days.saturating_mul(DAY_S));
     config.retention.bytes = settings.retention_gib.saturating_mul(GIB);
     config.reader = Some(PROGRAMS.reader);
+    config.explain_words = Duration::from_secs(settings.explain_words_s);
     config
 }
 

@@ -155,7 +155,7 @@ impl JobOwner {
                 Some(request) => self.make_patch(row, request, &machine).await,
                 None => PatchResult::None,
             };
-            let explained = self.explain_result(row, &machine).await;
+            let explained = self.explain_result(row, request.as_ref(), &machine).await?;
             let additions = ResultAdditions { patch, explained };
             match self.store_workspace(row, &machine, additions).await {
                 Ok(stored) => return Ok(Ok(stored)),

@@ -26,6 +26,7 @@ mod restarting;
 mod retention;
 mod retention_clock;
 mod session;
+mod start_tree;
 mod starting;
 mod task_gateways;
 

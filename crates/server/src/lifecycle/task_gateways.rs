@@ -12,7 +12,7 @@ use crate::audit::{AuditActor, AuditEntry, AuditFacts, ModelCallFacts};
 use crate::clock::Clock;
 use crate::gateways::TaskGateways;
 use crate::gateways::journal::{
-    JournalLedger, JournalService, JournalServiceParts, StepObserver, limits_of, row_of,
+    ChargeLedger, JournalLedger, JournalService, JournalServiceParts, StepObserver, limits_of, row_of,
 };
 use crate::gateways::model::{
     AnswerRecorder, AnswerText, CallReport, ModelBudget, ModelCallEnd, ModelGateway, ModelGatewayParts,
@@ -169,6 +169,39 @@ impl TaskServices {
         let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         let until_ms = self.clock.unix_ms().saturating_add(wait_ms);
         vec![Change::ModelWait(Some(ModelWaitRow { failed, until_ms, why: reason }))]
+    }
+}
+
+/// Opens a model gateway for calls of the host itself at the end of a task: the same model, the same budget, no journal. `None` if
+/// the model is not configured any more, or is a recording, which has no other answers than those to the agent.
+pub(super) fn open_side_gateway(
+    context: &YardContext,
+    job: &NewJob,
+    row: &JobRow,
+) -> Option<(Arc<ModelGateway>, mpsc::Receiver<ModelReport>)> {
+    let model = context.models.find(job.task.model.as_deref()).ok().filter(|model| !model.facts().replay)?;
+    let task = row.task.clone().unwrap_or_default();
+    let budget: TaskBudget = task.budget.unwrap_or(job.task.budget);
+    let ledger = JournalLedger { store: Arc::clone(&context.store), fence: row.fence(), job: row.number };
+    let (reports, told) = mpsc::channel(QUEUED_NOTICES);
+    let gateway = ModelGateway::new(ModelGatewayParts {
+        models: vec![model],
+        budget: ModelBudget::new(limits_of(&budget), spent(task.spent)),
+        ledger: Arc::new(ChargeLedger(ledger)),
+        recorder: None,
+        reports,
+    });
+    Some((gateway, told))
+}
+
+/// The changes that charge and audit a call of the host. Its text is no event of the job.
+pub(super) fn side_changes(told: ModelReport) -> Vec<Change> {
+    match told {
+        ModelReport::Text(_) => Vec::new(),
+        ModelReport::Call(called) => {
+            let charge = Change::Spent(row_of(called.spent));
+            std::iter::once(charge).chain(unanswered(&called).map(Change::Audit)).collect()
+        }
     }
 }
 

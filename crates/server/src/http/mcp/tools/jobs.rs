@@ -130,7 +130,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         title: "Explain a result",
         description: "Explains the code in an ended job's workspace, in Markdown: what it is, how to run and test it, its parts and \
             how they use each other, where to change what. Computed from the code itself; every use between parts was found \
-            in a file.",
+            in a file. For a job that began with files or a repository, also what it changed.",
         effect: ToolEffect::Reads,
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
