@@ -5,6 +5,7 @@ mod files;
 mod gui;
 mod job;
 mod processes;
+mod recording;
 mod yard;
 
 pub use code::{CodeError, CodeEvent, CodeStatus, CodeView, KernelListView, KernelView};
@@ -15,6 +16,7 @@ pub use job::{
     ScheduleView, ShellView, TicketView, UsageView, WaitingView, WantedResource,
 };
 pub use processes::{ProcessListView, ProcessView};
+pub use recording::{FrameView, FramesView, RecordingView, UsageSampleView, UsageSeriesView};
 pub use yard::{
     AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, SettingView, SettingsView,
     VersionView,

@@ -93,6 +93,9 @@ pub(crate) struct UpCommand {
     /// Output of a job that is stored in a second, after a burst of four seconds' worth [default: 16] [env: SANDYARD_OUTPUT_MIB_S]
     #[arg(long, value_name = "MIB")]
     output_mib_s: Option<String>,
+    /// Recording of each job's desktop, changed pictures only; 0 records nothing [default: 64] [env: SANDYARD_RECORDING_MIB]
+    #[arg(long, value_name = "MIB")]
+    recording_mib: Option<String>,
     /// How long ended jobs are stored [default: 14] [env: SANDYARD_RETENTION_DAYS]
     #[arg(long, value_name = "DAYS")]
     retention_days: Option<String>,
@@ -150,6 +153,7 @@ impl UpCommand {
             ("lease_s", &self.lease_s),
             ("output_cap_mib", &self.output_cap_mib),
             ("output_mib_s", &self.output_mib_s),
+            ("recording_mib", &self.recording_mib),
             ("retention_days", &self.retention_days),
             ("retention_gib", &self.retention_gib),
             ("log", &self.log),

@@ -74,6 +74,8 @@ pub(crate) struct Settings {
     pub(crate) output_cap_mib: u64,
     /// Output of a job that is stored in a second after a burst, in MiB.
     pub(crate) output_mib_s: u64,
+    /// Recording of the desktop of a job that asks for none, in MiB; 0 records nothing, whatever a job asks for.
+    pub(crate) recording_mib: u64,
     /// Days for which ended jobs are stored.
     pub(crate) retention_days: u64,
     /// Stored size of all ended jobs together, in GiB.
@@ -126,6 +128,7 @@ impl Settings {
             lease_s: at_least_one(layers, "lease_s")?,
             output_cap_mib: at_least_one(layers, "output_cap_mib")?,
             output_mib_s: at_least_one(layers, "output_mib_s")?,
+            recording_mib: parse(layers, "recording_mib", "a number of MiB, 0 for no recordings")?,
             retention_days: parse(layers, "retention_days", "a number of days")?,
             retention_gib: parse(layers, "retention_gib", "a number of GiB")?,
             egress_private: private_places(layers)?,
