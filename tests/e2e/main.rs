@@ -41,6 +41,7 @@ mod provider;
 mod real_model;
 mod recording;
 mod refusals;
+mod screen_recording;
 mod small_disk;
 mod smoke;
 mod start_from;

@@ -16,7 +16,8 @@ mod views;
 
 pub use errors::{ApiError, ErrorBody, ErrorCode, ErrorDetail};
 pub use events::{
-    EgressDecision, EventBody, JobEvent, ModelCallEvent, OutputText, PlanItemView, ShellEvent, ToolEvent,
+    EgressDecision, EventBody, FrameEvent, JobEvent, ModelCallEvent, OutputText, PlanItemView, ShellEvent,
+    ToolEvent, UsageSample,
 };
 pub use failure::{FailureCode, JobFailure};
 pub use ids::{InvalidJobId, JobId, JobIdPrefix};
@@ -38,9 +39,10 @@ pub use sse::{SseFrame, SseParser, SseTooLong};
 pub use timestamp::Timestamp;
 pub use views::{
     AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverOffer, DriverState,
-    DriverView, ExplanationView, FileEntryView, FileStatView, GuiResultView, GuiView, HealthView,
-    ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView, KernelListView,
-    KernelView, LimitsView, ListingView, ProcessListView, ProcessView, SandboxState, ScheduleView,
-    SearchHitView, SearchView, SettingView, SettingsView, ShellView, StatsView, TicketView, UsageView,
-    VersionView, WaitingView, WantedResource, WindowView,
+    DriverView, ExplanationView, FileEntryView, FileStatView, FrameView, FramesView, GuiResultView, GuiView,
+    HealthView, ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView,
+    KernelListView, KernelView, LimitsView, ListingView, ProcessListView, ProcessView, RecordingView,
+    SandboxState, ScheduleView, SearchHitView, SearchView, SettingView, SettingsView, ShellView, StatsView,
+    TicketView, UsageSampleView, UsageSeriesView, UsageView, VersionView, WaitingView, WantedResource,
+    WindowView,
 };

@@ -31,7 +31,7 @@ pub use boot::{
     BOOT_FD, BootConfig, BootFd, EGRESS_PORT, EngineMachine, LinkTarget, SCRIPTS, Secret, SpawnerSource,
 };
 pub use changes::{ChangedPath, WorkspaceChanges};
-pub use desktop::{DesktopMode, GuiAction, GuiClick, GuiResult, WindowInfo};
+pub use desktop::{DesktopMode, GuiAction, GuiClick, GuiResult, NextPicture, RecordedPicture, WindowInfo};
 pub use error_chain::ErrorChain;
 pub use errors::{GuestError, GuestErrorCode};
 pub use events::{Ack, GuestEvent, GuestRequest, Resume, SequencedEvent};

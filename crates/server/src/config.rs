@@ -66,7 +66,12 @@ impl ServerConfig {
     pub fn new(data: PathBuf, memory_mib: u64) -> Self {
         Self {
             data,
-            default_limits: JobLimits { machine: Limits::default(), timeout_s: 3600, idle_timeout_s: None },
+            default_limits: JobLimits {
+                machine: Limits::default(),
+                timeout_s: 3600,
+                idle_timeout_s: None,
+                recording_mib: 64,
+            },
             greatest_limits: JobLimits {
                 machine: Limits {
                     cpus: 256.0,
@@ -77,6 +82,7 @@ impl ServerConfig {
                 },
                 timeout_s: 7 * 24 * 3600,
                 idle_timeout_s: None,
+                recording_mib: 64 * 1024,
             },
             admission: AdmissionConfig {
                 concurrency: 64,

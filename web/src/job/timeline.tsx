@@ -9,6 +9,7 @@ import { place, setQuery } from "../ui/router";
 import { useStore } from "../ui/store";
 import { VirtualList } from "../ui/virtual-list";
 import type { EventWindow } from "./event-window";
+import { moment } from "./moment";
 import { RowView } from "./row-view";
 import type { Density, Row } from "./rows";
 import { RowBuilder } from "./rows";
@@ -53,7 +54,8 @@ export function Timeline({ window: window_, version, onPath }: TimelineProps) {
   const { query } = useStore(place);
   const wanted = query.get("density");
   const density: Density = DENSITIES.find((known) => known.density === wanted)?.density ?? "steps";
-  const marked = Number(query.get("event")) || null;
+  const replayed = useStore(moment);
+  const marked = replayed ?? (Number(query.get("event")) || null);
   const rows = useRows(window_, density);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const [atEnd, setAtEnd] = useState(marked === null);

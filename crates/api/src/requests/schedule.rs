@@ -136,6 +136,8 @@ pub struct RequestedLimits {
     pub pids: Option<u64>,
     /// Mebibytes read from disks in a second, and written to them.
     pub io_mib_s: Option<u64>,
+    /// Size of the recording of the desktop; 0 records nothing.
+    pub recording_mib: Option<u64>,
     /// Wall-clock time.
     pub timeout_s: Option<u64>,
     /// Time without output.
@@ -223,6 +225,7 @@ impl RequestBody for ScheduleBody {
         ("limits.disk_mib", NumberBounds::Whole(bounds::DISK_MIB)),
         ("limits.pids", NumberBounds::Whole(bounds::PIDS)),
         ("limits.io_mib_s", NumberBounds::Whole(bounds::IO_MIB_S)),
+        ("limits.recording_mib", NumberBounds::Whole(bounds::RECORDING_MIB)),
         ("limits.timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
         ("limits.idle_timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
         ("budget.steps", NumberBounds::Whole(bounds::STEPS)),

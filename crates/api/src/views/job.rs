@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::recording::RecordingView;
 use crate::{JobFailure, JobId, JobKind, Timestamp};
 
 /// The state of a job, reduced to four values.
@@ -205,6 +206,8 @@ pub struct JobView {
     pub download_url: Option<String>,
     /// Explanation of the result.
     pub explanation: Option<ExplanationView>,
+    /// Recording of the desktop; `null` if nothing was recorded.
+    pub recording: Option<RecordingView>,
     /// Path of the desktop.
     pub desktop_url: String,
     /// Path of JupyterLab.

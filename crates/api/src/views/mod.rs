@@ -5,6 +5,7 @@ mod files;
 mod gui;
 mod job;
 mod processes;
+mod recording;
 mod stats;
 mod yard;
 
@@ -16,6 +17,7 @@ pub use job::{
     SandboxState, ScheduleView, ShellView, TicketView, UsageView, WaitingView, WantedResource,
 };
 pub use processes::{ProcessListView, ProcessView};
+pub use recording::{FrameView, FramesView, RecordingView, UsageSampleView, UsageSeriesView};
 pub use stats::StatsView;
 pub use yard::{
     AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, SettingView, SettingsView,

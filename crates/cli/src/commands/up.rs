@@ -103,6 +103,9 @@ pub(crate) struct UpCommand {
     /// How long the model of a task may describe its result; 0: not at all [default: 90] [env: SANDYARD_EXPLAIN_WORDS_S]
     #[arg(long, value_name = "SECONDS")]
     explain_words_s: Option<String>,
+    /// Recording of each job's desktop, changed pictures only; 0 records nothing [default: 64] [env: SANDYARD_RECORDING_MIB]
+    #[arg(long, value_name = "MIB")]
+    recording_mib: Option<String>,
     /// How long ended jobs are stored [default: 14] [env: SANDYARD_RETENTION_DAYS]
     #[arg(long, value_name = "DAYS")]
     retention_days: Option<String>,
@@ -161,6 +164,7 @@ impl UpCommand {
             ("output_cap_mib", &self.output_cap_mib),
             ("output_mib_s", &self.output_mib_s),
             ("explain_words_s", &self.explain_words_s),
+            ("recording_mib", &self.recording_mib),
             ("retention_days", &self.retention_days),
             ("retention_gib", &self.retention_gib),
             ("log", &self.log),

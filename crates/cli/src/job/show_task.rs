@@ -31,7 +31,12 @@ impl Story {
 
     /// Ends an unfinished line of words.
     pub(super) fn before(&mut self, body: &EventBody) {
-        let goes_on = matches!(body, EventBody::Model(ModelCallEvent { text: Some(_), .. }));
+        let goes_on = matches!(
+            body,
+            EventBody::Model(ModelCallEvent { text: Some(_), .. })
+                | EventBody::Frame(_)
+                | EventBody::Usage(_)
+        );
         if !goes_on && std::mem::take(&mut self.in_words) {
             self.ui.piece("\n");
         }

@@ -94,7 +94,7 @@ impl GuiAnswers {
 }
 
 /// Reads a PNG of the announced length, and checks its first bytes.
-async fn picture(stream: &mut GuestStream, length: u64) -> Result<Vec<u8>, MachineError> {
+pub(super) async fn picture(stream: &mut GuestStream, length: u64) -> Result<Vec<u8>, MachineError> {
     // Checked before anything is read, or a guest could make the host collect any number of bytes.
     if length > SCREENSHOT_BYTES {
         return Err(MachineError::Malformed(format!("a picture of {length} bytes")));

@@ -20,12 +20,14 @@ mod logs;
 mod machine;
 mod model;
 mod open;
+mod recording;
 mod reply;
 mod request;
 mod schedule;
 mod screenshot;
 mod stats;
 mod status;
+mod terminal_cast;
 mod tickets;
 
 use std::sync::Arc;
@@ -45,9 +47,11 @@ pub use explanation::ResultExplanation;
 pub use logs::LogStream;
 pub use model::{CommittedEvent, DriverStatus, IdempotencyKey, JobPage, Scheduled, TicketTarget};
 pub use open::StartYardError;
+pub use recording::{RecordedMoment, RecordedMoments};
 pub use sandyard_api::ErrorCode;
 pub use stats::JobMeasure;
 pub use status::{AwaitedChange, WithOutput};
+pub use terminal_cast::TerminalCast;
 
 use self::access::OwnerCache;
 use self::brief::BriefCache;

@@ -211,8 +211,16 @@ impl Yard {
 
     fn limits(&self, asked: &RequestedLimits) -> Result<JobLimits, AppError> {
         // Without `..`, so that a new limit can't be forgotten here.
-        let RequestedLimits { cpus, memory_mib, disk_mib, pids, io_mib_s, timeout_s, idle_timeout_s } =
-            *asked;
+        let RequestedLimits {
+            cpus,
+            memory_mib,
+            disk_mib,
+            pids,
+            io_mib_s,
+            recording_mib,
+            timeout_s,
+            idle_timeout_s,
+        } = *asked;
         let (given, most) = (&self.context.config.default_limits, &self.context.config.greatest_limits);
         let memory = most.machine.memory_mib.min(self.context.admission.largest_memory_mib());
         let machine = Limits {
@@ -241,7 +249,9 @@ impl Yard {
         let idle = idle_timeout_s.or(given.idle_timeout_s);
         let idle_timeout_s =
             idle.map(|idle| within("idle_timeout_s", idle, 1, most.timeout_s)).transpose()?;
-        Ok(JobLimits { machine, timeout_s, idle_timeout_s })
+        let recording = recording_mib.unwrap_or(given.recording_mib);
+        let recording_mib = within("recording_mib", recording, 0, most.recording_mib)?;
+        Ok(JobLimits { machine, timeout_s, idle_timeout_s, recording_mib })
     }
 }
 

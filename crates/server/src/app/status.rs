@@ -150,6 +150,8 @@ impl Yard {
             },
             expires_at_ms: row.finished_ms.map(|finished| finished.saturating_add(age_ms)),
             explanation: row.explanation.as_ref().map(|explanation| explanation.summary.clone()),
+            recorded_moments: row.recording.moments,
+            recorded_bytes: row.recording.bytes,
             download: row.state.is_terminal(),
             truncated: row.stdout.dropped + row.stderr.dropped > 0,
             stdout_bytes: row.stdout.bytes,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use sandyard_protocol::{JournalEntry, OutputStream};
 use sandyard_sandbox::driver::{ImageDigest, Isolation, SandboxId, Usage};
 
-use sandyard_api::JobFailure;
+use sandyard_api::{FrameEvent, JobFailure};
 
 use super::event::StoredEvent;
 use super::row::{ArtifactRow, ExplanationRow};
@@ -55,6 +55,8 @@ pub(crate) enum Change {
     TimeLimit { timeout_s: u64 },
     /// The next entry of a task's journal, with all that follows from it: the question, the state, the summary, events.
     Journal(Box<JournalEntry>),
+    /// The desktop changed. The blob of its picture is stored; `bytes` is 0 if it was recorded before.
+    Frame { frame: FrameEvent, bytes: u64 },
     /// The artifact is in place.
     Artifact(ArtifactRow),
     /// The result was explained.

@@ -29,7 +29,7 @@ pub(crate) use id::random_sandbox_id;
 pub use id::{JobId, RandomError, random as random_id};
 pub use limits::{JobLimits, LONGEST_WAITS_S};
 pub use request::{Floor, GitSource, InputFile, JobKind, NewJob, OnSilence, RequestedLimits, TaskOptions};
-pub(crate) use row::{ArtifactRow, ExplanationRow, JobFence, JobRow, audit_head};
+pub(crate) use row::{ArtifactRow, ExplanationRow, JobFence, JobRow, RecordingRow, audit_head};
 pub(crate) use sandbox_row::{LimitsBinding, SandboxPhase, SandboxRow};
 pub use sandyard_api::{FailureCode, JobFailure};
 pub use state::{JobState, SandboxState};

@@ -69,6 +69,10 @@ pub struct JobStatus {
     pub usd: f64,
     /// What the result is, in a sentence or two, if it was explained.
     pub explanation: Option<String>,
+    /// Moments of the desktop that were recorded.
+    pub recorded_moments: u64,
+    /// Bytes of their pictures.
+    pub recorded_bytes: u64,
     /// True if the job has an artifact to download.
     pub download: bool,
     /// True if the sandbox outlives the job.

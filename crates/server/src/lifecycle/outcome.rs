@@ -232,7 +232,8 @@ mod tests {
     use super::*;
 
     fn outcome(kind: JobKind, exit: Exit, usage: Usage, disk_full: bool) -> JobOutcome {
-        let limits = JobLimits { machine: Limits::default(), timeout_s: 5, idle_timeout_s: Some(2) };
+        let limits =
+            JobLimits { machine: Limits::default(), timeout_s: 5, idle_timeout_s: Some(2), recording_mib: 0 };
         JobOutcome::of(exit, EndCircumstances { kind, limits: &limits, usage: Some(&usage), disk_full })
     }
 

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::egress_log::EgressLog;
 use super::following::{EndDeadline, SharedMachine};
+use super::observing::JobObservers;
 use super::outcome::JobOutcome;
 use super::owner::JobOwner;
 use super::task_gateways::TaskServices;
@@ -85,6 +86,8 @@ pub(super) struct JobSession<'a> {
     disk_look_at: Instant,
     /// True once the job was told that its output waits for room on the yard's disk.
     told_of_room: bool,
+    /// Observers of the running job, over this link.
+    observers: Option<JobObservers>,
 }
 
 impl<'a> JobSession<'a> {
@@ -116,6 +119,7 @@ impl<'a> JobSession<'a> {
             pace,
             disk_look_at: now + DISK_STATE_INTERVAL,
             told_of_room: false,
+            observers: None,
         }
     }
 
@@ -136,6 +140,7 @@ impl<'a> JobSession<'a> {
         self.owner.open_egress(self.row).await?;
         let agent = self.owner.agent.as_ref().map(TaskServices::gateways);
         let _gateways = self.owner.egress_log.as_ref().map(|egress_log| egress_log.serve(&machine, agent));
+        self.observers = Some(JobObservers::begin(&self.owner.context, self.row, &machine));
         let end = self.follow(&machine, &mut events).await?;
         // The next session resumes from the committed position. Output that was received and not committed would come twice.
         if matches!(end, SessionEnd::Lost) {
@@ -190,6 +195,10 @@ impl<'a> JobSession<'a> {
                 }
                 report = next_model_report(&mut self.owner.agent), if self.changes.len() < MAX_WAITING_CHANGES => {
                     self.take_model_report(report);
+                }
+                change = next_observed(&mut self.observers), if self.changes.len() < MAX_WAITING_CHANGES => {
+                    self.changes.push(change);
+                    self.flush_by(Instant::now() + FLUSH_DELAY);
                 }
                 committed = next_commit(&mut self.pending) => self.committed(committed?, events).await?,
                 () = until(self.flush_at), if may_flush => self.begin_commit_with_room(),
@@ -362,6 +371,13 @@ async fn attempted(egress_log: &mut Option<EgressLog>) -> EgressAttempt {
 async fn next_model_report(agent: &mut Option<TaskServices>) -> ModelReport {
     match agent {
         Some(agent) => agent.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_observed(observers: &mut Option<JobObservers>) -> Change {
+    match observers {
+        Some(observers) => observers.next().await,
         None => std::future::pending().await,
     }
 }

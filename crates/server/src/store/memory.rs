@@ -218,6 +218,17 @@ impl Store for MemoryStore {
         Ok(above.take(limit).map(|(_, event)| event.clone()).collect())
     }
 
+    async fn events_of_kind(
+        &self,
+        id: &JobId,
+        kind: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let all = self.events(id, after, usize::MAX).await?;
+        Ok(all.into_iter().filter(|event| event.kind == kind).take(limit).collect())
+    }
+
     async fn chunks(
         &self,
         job: i64,

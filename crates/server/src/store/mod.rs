@@ -98,6 +98,15 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Returns events above `after`, in order.
     async fn events(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<EventRow>, StoreError>;
 
+    /// Returns events of one kind above `after`, in order.
+    async fn events_of_kind(
+        &self,
+        id: &JobId,
+        kind: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError>;
+
     /// Returns chunks of a stream of the job with that number, from a chunk on, in order, without those that were dropped.
     async fn chunks(
         &self,

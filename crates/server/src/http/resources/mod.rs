@@ -16,6 +16,7 @@ pub(super) mod lab;
 pub(super) mod logs;
 mod process_socket;
 pub(super) mod processes;
+pub(super) mod recording;
 pub(super) mod schedule;
 pub(super) mod shell;
 pub(super) mod stats;

@@ -2,7 +2,7 @@
 
 use sandyard_api::{
     AuditView, DriverOffer, DriverState, DriverView, ExplanationView, ImageView, IsolationView, JobView,
-    LimitsView, StatsView, Timestamp, UsageView, WaitingView, WantedResource,
+    LimitsView, RecordingView, StatsView, Timestamp, UsageView, WaitingView, WantedResource,
 };
 use sandyard_sandbox::driver::{Availability, DriverVerdict, Offer};
 
@@ -46,6 +46,11 @@ pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
             summary: summary.clone(),
             page_url: format!("/jobs/{id}/explained"),
             diagram_url: format!("/jobs/{id}/diagram.svg"),
+        }),
+        recording: (status.recorded_moments > 0).then(|| RecordingView {
+            moments: status.recorded_moments,
+            bytes: status.recorded_bytes,
+            frames_url: format!("/jobs/{id}/frames"),
         }),
         desktop_url: format!("/jobs/{id}/desktop/"),
         lab_url: format!("/jobs/{id}/lab"),

@@ -169,6 +169,12 @@ fn apply_one(
         }
         Change::TimeLimit { timeout_s } => row.limits.timeout_s = row.limits.timeout_s.max(timeout_s),
         Change::Journal(entry) => return journal::journal(row, &entry, now_ms, applied),
+        Change::Frame { frame, bytes } => {
+            row.recording.moments += 1;
+            row.recording.pictures = row.recording.pictures.max(frame.picture);
+            row.recording.bytes = row.recording.bytes.saturating_add(bytes);
+            event(row, &StoredEvent::Frame(frame), now_ms, applied);
+        }
         Change::Artifact(artifact) => row.artifact = Some(artifact),
         Change::Explained(explanation) => row.explanation = Some(explanation),
         Change::Audit(entry) => audit(row, &entry, now_ms, applied),

@@ -200,7 +200,17 @@ impl Store for SqliteStore {
     }
 
     async fn events(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<EventRow>, StoreError> {
-        self.read(|connection| read::events(connection, id, after, limit))
+        self.read(|connection| read::events(connection, id, None, after, limit))
+    }
+
+    async fn events_of_kind(
+        &self,
+        id: &JobId,
+        kind: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        self.read(|connection| read::events(connection, id, Some(kind), after, limit))
     }
 
     async fn chunks(

@@ -208,14 +208,16 @@ pub(super) fn file_place(job: i64, place: usize) -> String {
 pub(super) fn events(
     connection: &Connection,
     id: &JobId,
+    kind: Option<&str>,
     after: u64,
     limit: usize,
 ) -> Result<Vec<EventRow>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, kind, at_ms, data FROM events WHERE job = (SELECT number FROM jobs WHERE id = ?1) AND id > ?2 \
-         ORDER BY id LIMIT ?3",
+         AND (?4 IS NULL OR kind = ?4) ORDER BY id LIMIT ?3",
     )?;
-    let mut rows = statement.query(params![id.as_str(), i64::try_from(after).unwrap_or(i64::MAX), limit])?;
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![id.as_str(), after, limit, kind])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let data = serde_json::from_str(row.get_ref(3)?.as_str().unwrap_or_default()).ok();
