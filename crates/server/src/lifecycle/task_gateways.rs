@@ -197,7 +197,8 @@ pub(super) fn open_side_gateway(
 /// The changes that charge and audit a call of the host. Its text is no event of the job.
 pub(super) fn side_changes(told: ModelReport) -> Vec<Change> {
     match told {
-        ModelReport::Text(_) => Vec::new(),
+        // Who waits for a commit is told when the report is dropped.
+        ModelReport::Text(_) | ModelReport::Pause(_) | ModelReport::Settled(_) => Vec::new(),
         ModelReport::Call(called) => {
             let charge = Change::Spent(row_of(called.spent));
             std::iter::once(charge).chain(unanswered(&called).map(Change::Audit)).collect()

@@ -31,12 +31,11 @@ fn open_once(parsed: &ParsedSource<'_>, limits: ParseLimits) -> Option<Vec<u8>> 
             continue;
         }
         changed = true;
-        for byte in source[start..=open].iter_mut().chain(&mut source[close..=close]) {
-            // Line ends stay, so that lines keep their numbers.
-            if *byte != b'\n' {
-                *byte = b' ';
-            }
+        // Line ends stay, so that lines keep their numbers.
+        for byte in source[start..=open].iter_mut().filter(|byte| **byte != b'\n') {
+            *byte = b' ';
         }
+        source[close] = b' ';
     }
     changed.then_some(source)
 }
