@@ -338,7 +338,7 @@ async function pages(context) {
   const places = [
     ["home", `${base}/`, ".job-row"], ["nothing", `${base}/?q=nothing-like-it`, ".empty"], ["job", address(done), ".output"], ["failed", address(failed), ".bad-text"],
     ["events", `${address(done, "timeline")}?density=events`, ".raw-type"], ["overview", address(done, "overview"), ".overview"],
-    ["files", address(done, "files/src/a.py"), ".code-line"], ["changes", address(done, "changes"), ".empty"], ["terminal", address(live, "terminal"), ".xterm-rows"],
+    ["files", address(done, "files/src/a.py"), ".code-line"], ["changes", address(done, "changes"), ".diff-file"], ["terminal", address(live, "terminal"), ".xterm-rows"],
     ["desktop", address(done, "desktop"), ".empty"], ["previews", address(live, "previews"), ".previews"], ["audit", address(done, "audit"), ".audit-line"],
     ["notebook", address(done, "files/analysis.ipynb"), ".cell"],
     ["replay", address(done, "replay"), ".replay-terminal"], ["usage", address(busy, "usage"), ".u-over"], ["system", `${base}/console/system`, ".driver-mark"],

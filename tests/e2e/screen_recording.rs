@@ -96,7 +96,7 @@ async fn a_recording_starts_no_desktop_and_may_be_refused() {
     let recorded = yard.session().await;
     paint(&yard, &recorded, "#336699").await;
     until_recorded(&yard, &recorded, [0x33, 0x66, 0x99]).await;
-    let server = yard.shell(&untouched, "ps -e -o comm= | grep -c Xvnc").await;
+    let server = yard.shell(&untouched, "cat /proc/[0-9]*/comm | grep -c Xvnc").await;
     assert_eq!(server["stdout"], "0\n", "{server}");
     for id in [&untouched, &unrecorded] {
         assert_eq!(yard.get_json(&format!("/jobs/{id}/frames")).await["frames"], json!([]));

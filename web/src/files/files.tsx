@@ -157,7 +157,7 @@ function FileView({ job, source, path, onClose, onChanged }: FileViewProps) {
         {content && (source.live || whole) && <button type="button" class="square" aria-label="Download the file" title="Download the file" onClick={() => void download()}><Icon name="download" /></button>}
       </div>
       {failure && <p class="banner banner-bad" role="alert"><Icon name="warn" />{failure}</p>}
-      {!content && !failure && <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /><i /></div>}
+      {!content && !failure && <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /></div>}
       {edited !== null && (
         <textarea class="editor mono" aria-label={`Content of ${path}`} spellcheck={false} value={edited} onInput={(event) => setEdited(event.currentTarget.value)}
           onKeyDown={(event) => { if (event.key === "s" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); void save(); } }} />

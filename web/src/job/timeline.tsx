@@ -83,7 +83,7 @@ export function Timeline({ window: window_, version, onPath }: TimelineProps) {
         <ConnectionWord window={window_} />
       </div>
       {window_.failure !== null && <p class="banner banner-bad" role="alert"><Icon name="warn" />{messageOf(window_.failure)}</p>}
-      {rows.length === 0 && window_.failure === null && <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>}
+      {rows.length === 0 && window_.failure === null && <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>}
       {rows.length > 0 && (
         <VirtualList
           key={`${density}-${jump}`} rows={rows} version={version} keyOf={(item) => item.key} guessHeight={guess} label="Events" role="list"

@@ -86,7 +86,7 @@ export function ReplayRoom({ job, window: window_ }: RoomProps) {
   ]);
 
   if (recording.failure !== null && !ready) return <p class="banner banner-bad" role="alert"><Icon name="warn" />{messageOf(recording.failure)}</p>;
-  if (!ready && !recording.complete) return <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>;
+  if (!ready && !recording.complete) return <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>;
   if (!ready) return <div class="empty"><p>Nothing has happened yet.</p></div>;
   const desktop = recording.frames.length > 0;
   const terminal = recording.text !== "";

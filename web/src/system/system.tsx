@@ -70,11 +70,11 @@ export function System() {
         <Tile name="Sandboxes" value={setting("concurrency") ? `${seen.metrics?.get("sandyard_sandboxes") ?? 0} of ${setting("concurrency")}` : "…"} detail={setting("queue") ? `and a queue of ${count(Number(setting("queue")))}` : ""} />
       </div>
       <section class="card"><h2>Drivers</h2><p class="faint">In the order in which a job gets them.</p>
-        {!seen.availability && <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /><i /></div>}
+        {!seen.availability && <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /></div>}
         <ul class="drivers">{seen.availability?.drivers.map((driver) => <Driver key={driver.name} driver={driver} />)}</ul>
       </section>
       <section class="card"><h2>Images</h2>
-        {!seen.availability && <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /></div>}
+        {!seen.availability && <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /></div>}
         <ul class="drivers">
           {seen.availability?.images.map((image) => (
             <li key={image.flavour} class="driver"><span class={`driver-mark tone-${image.ready ? "good" : "wait"}`}><Icon name={image.ready ? "check" : "repeat"} /></span>

@@ -71,7 +71,7 @@ export function UsageRoom({ job }: RoomProps) {
     return () => { gone = true; clearTimeout(timer); };
   }, [job.job_id]);
   if (failure && !samples) return <p class="banner banner-bad" role="alert"><Icon name="warn" />{failure}</p>;
-  if (!samples) return <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>;
+  if (!samples) return <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>;
   if (samples.length < 2) return <div class="empty"><p>{running.current ? "Plots begin when the job has run for a few seconds." : "The job ended before there was anything to plot."}</p></div>;
   return (
     <div class="usage">
