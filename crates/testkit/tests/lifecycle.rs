@@ -5,7 +5,10 @@
 use std::time::Duration;
 
 use sandyard_protocol::OutputStream;
-use sandyard_server::app::{FailureCode, InputFile, JobState, NewJob, RequestedLimits, SandboxState};
+use sandyard_sandbox::driver::Usage;
+use sandyard_server::app::{
+    FailureCode, InputFile, JobState, NewJob, RequestedLimits, SandboxState, WithOutput,
+};
 use sandyard_testkit::{TestYard, session, shell};
 
 /// Returns the files that the job left. The host adds a folder of its own, which is left out.
@@ -40,6 +43,20 @@ async fn a_shell_job_runs_and_leaves_its_workspace() {
     assert_eq!(gone.state, JobState::Succeeded);
     assert!(!yard.job_folder(&status.id).join("workspace").exists());
     assert!(yard.world.breaches().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_job_tells_what_it_has_used() {
+    let yard = TestYard::new().await.unwrap();
+    let used = |cpu_s| Usage { cpu_s, peak_memory_bytes: 4096, ..Usage::default() };
+    yard.world.script(|faults| faults.usage = used(1.5));
+    let id = yard.schedule(session()).await.unwrap();
+    let live = yard.wait(&id, "live", |status| status.sandbox == SandboxState::Live).await.unwrap();
+    assert_eq!(live.usage, Some(used(1.5)));
+    yard.world.script(|faults| faults.usage = used(2.5));
+    assert_eq!(yard.status(&id, WithOutput::Without).await.unwrap().usage, Some(used(2.5)));
+    yard.world.script(|faults| faults.unreachable = true);
+    assert_eq!(yard.status(&id, WithOutput::Without).await.unwrap().usage, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -206,7 +206,7 @@ pub struct JobView {
     pub desktop_url: String,
     /// Path of JupyterLab.
     pub lab_url: String,
-    /// Resources that the job used.
+    /// Resources that the job used, so far while it runs.
     pub usage: UsageView,
     /// Signed head of the audit.
     pub audit: Option<AuditView>,

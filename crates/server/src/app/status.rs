@@ -8,7 +8,7 @@ use sandyard_protocol::OutputStream;
 use super::access::{owner_of, require};
 use super::model::JobPage;
 use super::{AppError, ErrorCode, JobAccess, Yard};
-use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus};
+use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus, SandboxState};
 use crate::auth::{AccessScope, Caller, may};
 use crate::gateways::model::Money;
 use crate::job::JobId;
@@ -50,7 +50,7 @@ impl Yard {
         let before = self.context.ended.before();
         let row = self.row(id).await?;
         let is_over = !row.open;
-        let status = Arc::new(KnownStatus::from(self.describe(row, output).await?));
+        let status = Arc::new(KnownStatus::from(self.describe(self.measured(row).await, output).await?));
         if is_over && output == WithOutput::Tails {
             self.context.ended.keep(before, &status);
         }
@@ -82,7 +82,7 @@ impl Yard {
             Ok(row) => row?,
             Err(_) => self.row(id).await?,
         };
-        Ok(Arc::new(self.describe(row, output).await?.into()))
+        Ok(Arc::new(self.describe(self.measured(row).await, output).await?.into()))
     }
 
     /// A page of the caller's jobs, newest first. An unknown cursor is an error.
@@ -119,6 +119,17 @@ impl Yard {
         self.context.store.job(id).await?.ok_or_else(AppError::unknown_job)
     }
 
+    /// The row with what its machine has used so far. Rows of ended jobs have the figures of their end. Not for lists: a driver that
+    /// does not answer would delay one for every job.
+    async fn measured(&self, row: JobRow) -> JobRow {
+        match row.usage {
+            None if row.sandbox == SandboxState::Live => {
+                JobRow { usage: self.context.usage(&row).await, ..row }
+            }
+            _ => row,
+        }
+    }
+
     pub(super) async fn describe(&self, row: JobRow, output: WithOutput) -> Result<JobStatus, AppError> {
         let (mut stdout_tail, mut stderr_tail) = (String::new(), String::new());
         if output == WithOutput::Tails {
@@ -129,8 +140,8 @@ impl Yard {
         let waiting_for = self.waiting_for(&row);
         let sandbox_until_ms = self.context.kept_until_ms(&row);
         let audit = crate::job::audit_head(&row);
-        let task = row.task.unwrap_or_default();
         let age_ms = i64::try_from(self.context.config.retention.age.as_millis()).unwrap_or(i64::MAX);
+        let task = row.task.unwrap_or_default();
         Ok(JobStatus {
             isolation: IsolationStatus {
                 requested: row.requested_isolation,

@@ -47,7 +47,7 @@ pub struct JobStatus {
     pub exit_code: Option<i32>,
     /// The failure, with a stable code; `None` if the job succeeded or has not ended.
     pub error: Option<JobFailure>,
-    /// Usage of the machine, once the driver has reported it.
+    /// Usage of the machine: so far while it runs, of all its life afterwards.
     pub usage: Option<Usage>,
     /// Bytes through the egress gateway, in both directions.
     pub egress_bytes: u64,

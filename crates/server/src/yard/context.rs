@@ -1,8 +1,10 @@
 //! The context that all owners of jobs and all use cases share: store, drivers, live machines.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use sandyard_sandbox::driver::{Driver, Limits};
+use sandyard_protocol::ErrorChain;
+use sandyard_sandbox::driver::{Driver, Limits, Usage};
 use tokio::sync::{Notify, Semaphore};
 
 use super::{
@@ -19,6 +21,9 @@ use crate::gateways::model::Models;
 use crate::job::{Change, JobId, JobRow, SandboxState};
 use crate::output::SharedOutputPace;
 use crate::store::{Store, StoreError};
+
+/// Longest wait for a driver's figures. A status without them is better than one that comes late.
+const USAGE_WAIT: Duration = Duration::from_secs(2);
 
 /// The parts of a running yard.
 pub(crate) struct YardContext {
@@ -141,5 +146,13 @@ impl YardContext {
     /// Returns the driver of a job, if this server has it.
     pub(crate) fn driver(&self, row: &JobRow) -> Option<Arc<dyn Driver>> {
         row.driver.as_deref().and_then(|name| self.drivers.named(name))
+    }
+
+    /// Returns what the machine of a job has used so far, if its driver knows it in time.
+    pub(crate) async fn usage(&self, row: &JobRow) -> Option<Usage> {
+        let driver = self.driver(row)?;
+        let sandbox = row.sandbox_id.as_ref()?;
+        let usage = tokio::time::timeout(USAGE_WAIT, driver.usage(sandbox)).await.ok()?;
+        usage.inspect_err(|error| tracing::debug!(error = %ErrorChain(error), "no usage")).ok()
     }
 }

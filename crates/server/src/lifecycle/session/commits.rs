@@ -134,7 +134,7 @@ impl JobSession<'_> {
         }
         // The job passes through `running` even if its end came before its start was committed.
         self.started();
-        let usage = usage(&self.owner.context, self.row).await;
+        let usage = self.owner.context.usage(self.row).await;
         // The journal's service commits beside this session, so the task's result may be newer than the session's row.
         let latest = self.owner.context.store.any_job(&self.row.id).await?;
         let latest = latest.ok_or_else(|| StoreError::Stale(self.row.id.clone()))?;
@@ -168,14 +168,6 @@ impl JobSession<'_> {
         flush.clean().await;
         Ok(())
     }
-}
-
-/// Returns the machine's usage so far, if its driver knows it in time.
-async fn usage(context: &YardContext, row: &JobRow) -> Option<sandyard_sandbox::driver::Usage> {
-    let driver = context.driver(row)?;
-    let sandbox = row.sandbox_id.as_ref()?;
-    let usage = tokio::time::timeout(Duration::from_secs(2), driver.usage(sandbox)).await.ok()?;
-    usage.inspect_err(|error| tracing::warn!(error = %ErrorChain(error), "no usage")).ok()
 }
 
 /// Waits for the commit under way; for ever if there is none.
