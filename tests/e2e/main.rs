@@ -14,6 +14,7 @@ mod abuse;
 mod adoption;
 mod audit;
 mod chaos;
+mod clients;
 mod console;
 mod desktop;
 mod desktop_soak;
@@ -25,8 +26,10 @@ mod egress;
 #[path = "../../crates/conformance/tests/docker_yard/engine.rs"]
 #[expect(dead_code, reason = "the driver's own tests do more to an engine")]
 mod engine;
+mod examples;
 mod faults;
 mod finishing;
+mod flavours;
 mod forms;
 mod git_server;
 mod kernels;
