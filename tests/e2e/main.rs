@@ -14,6 +14,7 @@ mod abuse;
 mod adoption;
 mod audit;
 mod chaos;
+mod clients;
 mod console;
 mod desktop;
 mod desktop_soak;
@@ -26,9 +27,11 @@ mod egress;
 #[path = "../../crates/conformance/tests/docker_yard/engine.rs"]
 #[expect(dead_code, reason = "the driver's own tests do more to an engine")]
 mod engine;
+mod examples;
 mod explanations;
 mod faults;
 mod finishing;
+mod flavours;
 mod forms;
 mod git_server;
 mod kernels;

@@ -211,6 +211,10 @@ error_codes! {
     LimitOutOfRange = 422 "limit_out_of_range",
     /// The isolation is unknown.
     UnknownIsolation = 422 "unknown_isolation",
+    /// The flavour of the image is unknown, or the kind of job needs another.
+    UnsuitableFlavour = 422 "unsuitable_flavour",
+    /// The image that the job asks for is not built.
+    ImageNotBuilt = 422 "image_not_built",
     /// Too many requests or too long a queue.
     TooManyRequests = 429 "too_many_requests",
     /// Too many jobs wait.

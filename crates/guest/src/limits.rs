@@ -29,6 +29,10 @@ pub const REAPS_IN_A_ROW: usize = 256;
 /// Time limit for a forked child to become its program. Exec takes milliseconds; a hostile process of the same user may
 /// stop the child in between, and this ends the wait.
 pub const EXEC_WAIT: Duration = Duration::from_secs(5);
+/// Time between two looks at the memory in use, while the job has processes: a look at ten processes takes 0.1 ms.
+pub const GAUGE_INTERVAL: Duration = Duration::from_secs(2);
+/// Processes whose memory is added up: a job may have that many, and a server's operator may allow it more.
+pub const GAUGED_PROCESSES: usize = 4096;
 /// Capacity of the job's output pipes: the output that a command can print without blocking while keeper is being restarted. Four
 /// times the kernel's default; the kernel gives less, without harm, to users who hold many.
 pub const PIPE_BYTES: usize = 256 * 1024;

@@ -224,7 +224,7 @@ pub struct JobView {
     /// Model of a task.
     #[serde(default)]
     pub model: Option<String>,
-    /// Resources that the job used.
+    /// Resources that the job used, so far while it runs.
     pub usage: UsageView,
     /// Signed head of the audit.
     pub audit: Option<AuditView>,

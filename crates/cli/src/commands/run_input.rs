@@ -39,6 +39,9 @@ pub(crate) struct RunInput {
     /// The weakest isolation to accept: any, container, gvisor, vm, or a driver's name
     #[arg(long, value_name = "FLOOR")]
     isolation: Option<String>,
+    /// The image of the sandbox: base, full or dev [default: full where it is needed or there]
+    #[arg(long, value_name = "FLAVOUR")]
+    flavour: Option<String>,
     /// Allow connections to a host, or `packages` for package registries and GitHub; may be given several times [default:
     /// packages for a task, nothing for code]
     #[arg(long, value_name = "HOST[:PORT]")]
@@ -116,6 +119,7 @@ impl RunInput {
             env: environment(&self.env, surroundings)?,
             limits: limits(&self.limit)?,
             isolation: self.isolation.clone(),
+            flavour: self.flavour.clone(),
             egress,
             git: self.git.clone().map(|url| GitBody { url, reference: self.reference.clone() }),
             keep: self.keep.then_some(true),

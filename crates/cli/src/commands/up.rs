@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use sandyard_sandbox::driver::Limits;
 use sandyard_server::auth::origins::Domain;
 use sandyard_server::auth::passes::PassSecret;
 use sandyard_server::auth::{AccessRules, CreatedKey, KeyStore};
@@ -132,8 +133,9 @@ impl UpCommand {
         let layers = context.layers(&self.flags())?;
         let settings = Settings::new(&layers)?;
         if self.show_config {
+            let settings = layers.rows().into_iter();
             let rows: Vec<_> =
-                layers.rows().into_iter().map(|row| row.map(TableCell::plain).to_vec()).collect();
+                settings.chain(job_limits()).map(|row| row.map(TableCell::plain).to_vec()).collect();
             context.ui.table(&["KEY", "VALUE", "FROM"], &rows)?;
             return Ok(CommandExit::Success);
         }
@@ -179,6 +181,19 @@ impl UpCommand {
         flags.set("cache", self.cache.as_ref().map(|path| path.display()));
         flags
     }
+}
+
+/// Returns the limits of a job that asks for none, as rows of the table of settings. A request changes them, no setting does.
+fn job_limits() -> impl Iterator<Item = [String; 3]> {
+    let Limits { cpus, memory_mib, disk_mib, pids, io_mib_s } = Limits::default();
+    let limits = [
+        ("cpus", cpus.to_string()),
+        ("memory_mib", memory_mib.to_string()),
+        ("disk_mib", disk_mib.to_string()),
+        ("pids", pids.to_string()),
+        ("io_mib_s", io_mib_s.to_string()),
+    ];
+    limits.into_iter().map(|(name, value)| [format!("limits.{name}"), value, "default of a job".to_owned()])
 }
 
 async fn serve(

@@ -15,6 +15,7 @@ use sandyard_protocol::ProcessId;
 
 use super::child::{self, GivenPrograms, StartProgress};
 use super::followed::{Starting, TrackedProcesses};
+use super::gauge::MemoryGauge;
 use super::messages::{SpawnerCall, SpawnerMessage, SpawnerOutcome, SpawnerQuestion, SpawnerRequest};
 use crate::limits::{EXEC_WAIT, PROCESS_ID_BYTES, REAPS_IN_A_ROW, TRACKED_PROCESSES, UNSENT_REPLIES};
 use crate::packets::{self, LocalPacket};
@@ -28,6 +29,8 @@ pub(super) struct SpawnerServer {
     pub(super) programs: GivenPrograms,
     pub(super) followed: TrackedProcesses,
     pub(super) unsent: VecDeque<UnsentAnswer>,
+    /// Where the machine shows its job's limits: shows how much memory is used.
+    pub(super) gauge: Option<MemoryGauge>,
 }
 
 /// An answer on its way to keeper.
@@ -55,6 +58,12 @@ impl SpawnerServer {
                 more_children = self.reap();
             }
             self.settle_starts();
+            // Without processes there is nothing to show, and an idle machine sleeps.
+            if self.followed.has_living()
+                && let Some(gauge) = &mut self.gauge
+            {
+                gauge.turn();
+            }
             // One request in each turn, so that keeper can't keep the spawner from reaping.
             if ready.requests && !self.answer_next()? {
                 return Ok(());
@@ -74,7 +83,9 @@ impl SpawnerServer {
                 .starting()
                 .map(|(_, starting)| PollFd::from_borrowed_fd(starting.status.as_fd(), PollFlags::IN)),
         );
-        let deadline = self.followed.starting().map(|(_, starting)| starting.deadline).min();
+        let starts = self.followed.starting().map(|(_, starting)| starting.deadline);
+        let gauge = self.gauge.iter().filter(|_| self.followed.has_living()).map(|gauge| gauge.due);
+        let deadline = starts.chain(gauge).min();
         let timeout = match deadline {
             _ if at_once => Some(Duration::ZERO),
             deadline => deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),

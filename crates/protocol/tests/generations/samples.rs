@@ -74,6 +74,7 @@ recoders!(
     LinkPort,
     LinkTarget,
     MachineConfig,
+    MachineSize,
     MemoryMount,
     ModelCall,
     ModelEvent,

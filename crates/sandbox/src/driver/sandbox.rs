@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use sandyard_protocol::Secret;
+use sandyard_protocol::{JobLimits, Secret};
 use serde::{Deserialize, Serialize};
 
 use super::images::ImageDigest;
@@ -104,6 +104,19 @@ pub struct Limits {
 /// Half of what a disk of the SATA kind does, and what rented disks do.
 fn usual_io_mib_s() -> u64 {
     256
+}
+
+impl Limits {
+    /// Returns the processor time in each period of [`JobLimits::PERIOD_US`]. The kernel accepts no less than 1 ms.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "clamped to a range that fits"
+    )]
+    pub(crate) fn cpu_quota_us(&self) -> u64 {
+        (self.cpus * JobLimits::PERIOD_US as f64).clamp(1_000.0, 1e12) as u64
+    }
 }
 
 impl Default for Limits {

@@ -15,7 +15,7 @@ use super::{Floor, JobBrief, JobKind, NewJob, RequestedLimits};
 use crate::audit::AuditEntry;
 use crate::auth::{AccessScope, Caller};
 use crate::blobs::{BlobKey, BlobNoun, BlobScope, Durability};
-use crate::drivers::{DriverChoice, NoDriver};
+use crate::drivers::{DriverChoice, ImageFlavour, ImageState, NoDriver};
 use crate::gateways::egress::EgressPolicy;
 use crate::gateways::model::NoModel;
 use crate::job::JobLimits;
@@ -50,6 +50,7 @@ impl Yard {
             self.settle_task(&mut job)?;
         }
         check_egress(&job)?;
+        self.check_flavour(&job)?;
         self.check_isolation(&job.isolation)?;
         let choice = self.choose(&job.isolation).await?;
         // All checks are done. From here on something is written.
@@ -171,6 +172,22 @@ impl Yard {
         job.task.model = Some(model.name().to_owned());
         job.task.ask_timeout_s = Some(ask_timeout_s);
         Ok(())
+    }
+
+    /// Rejects an image that the job can't work in, or that nobody has built. One that is being built is waited for.
+    fn check_flavour(&self, job: &NewJob) -> Result<(), AppError> {
+        let Some(flavour) = job.flavour else { return Ok(()) };
+        if flavour == ImageFlavour::Base && !matches!(job.kind, JobKind::Shell | JobKind::Session) {
+            let message = format!("a job of kind `{}` does not work in the base image", job.kind.as_str());
+            return Err(AppError::new(ErrorCode::UnsuitableFlavour, message)
+                .hint("leave `flavour` out, or use `full` or `dev`"));
+        }
+        match self.context.images.state(flavour) {
+            ImageState::Missing { detail, hint } => {
+                Err(AppError::new(ErrorCode::ImageNotBuilt, detail).hint(hint))
+            }
+            ImageState::Ready { .. } | ImageState::Preparing { .. } => Ok(()),
+        }
     }
 
     /// Rejects the name of an unknown driver. A known driver that can't run here is rejected later, with its own reason.

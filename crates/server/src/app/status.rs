@@ -8,7 +8,7 @@ use sandyard_protocol::OutputStream;
 use super::access::{owner_of, require};
 use super::model::JobPage;
 use super::{AppError, ErrorCode, JobAccess, Yard};
-use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus};
+use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus, SandboxState};
 use crate::auth::{AccessScope, Caller, may};
 use crate::gateways::model::Money;
 use crate::job::JobId;
@@ -138,8 +138,8 @@ impl Yard {
         // A wait for the model is counted down at every look.
         let model_wait = row.task.as_ref().and_then(|task| task.model_wait.as_ref());
         let model_wait = model_wait.map(|wait| wait.words(self.context.clock.unix_ms()));
-        let task = row.task.unwrap_or_default();
         let age_ms = i64::try_from(self.context.config.retention.age.as_millis()).unwrap_or(i64::MAX);
+        let task = row.task.unwrap_or_default();
         Ok(JobStatus {
             isolation: IsolationStatus {
                 requested: row.requested_isolation,

@@ -36,6 +36,7 @@ pub(crate) fn new_job() -> NewJob {
         egress: Vec::new(),
         git: None,
         task: TaskOptions::default(),
+        flavour: None,
     }
 }
 

@@ -102,14 +102,11 @@ pub(crate) fn config(spec: &SandboxSpec, ways: Ways, boot_time: Duration) -> Mac
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
 fn job_limits(limits: &Limits) -> JobLimits {
-    let period = 100_000.0;
     JobLimits {
         memory_bytes: limits.memory_mib.saturating_mul(MIB),
         pids: limits.pids.saturating_add(SPARE_PIDS),
-        // The kernel accepts no less than 1 ms.
-        cpu_quota_us: (limits.cpus * period).clamp(1_000.0, 1e12) as u64,
+        cpu_quota_us: limits.cpu_quota_us(),
     }
 }
 

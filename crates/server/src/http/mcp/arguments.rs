@@ -42,8 +42,7 @@ impl Arguments {
 
     /// A text that must be there.
     pub(super) fn needed_text(&mut self, name: &str) -> Result<String, ApiError> {
-        self.text(name)?
-            .ok_or_else(|| ApiError::new(ErrorCode::MissingMember, format!("`{name}` is missing")))
+        self.text(name)?.ok_or_else(|| missing(name))
     }
 
     /// A whole number within bounds. `3.0` is a whole number: JSON has only one kind of number.
@@ -58,10 +57,28 @@ impl Arguments {
         })
     }
 
+    /// A whole number within bounds that must be there.
+    pub(super) fn needed_whole(&mut self, name: &str, bounds: RangeInclusive<u64>) -> Result<u64, ApiError> {
+        self.whole(name, bounds)?.ok_or_else(|| missing(name))
+    }
+
+    /// True or false; false if it is absent.
+    pub(super) fn truth(&mut self, name: &str) -> Result<bool, ApiError> {
+        match self.0.remove(name) {
+            None => Ok(false),
+            Some(Value::Bool(truth)) => Ok(truth),
+            Some(_) => Err(wrong_type(name, "true or false")),
+        }
+    }
+
     /// The remaining arguments as the body of a request, which the API checks.
     pub(super) fn rest(self) -> Value {
         Value::Object(self.0)
     }
+}
+
+fn missing(name: &str) -> ApiError {
+    ApiError::new(ErrorCode::MissingMember, format!("`{name}` is missing"))
 }
 
 fn wrong_type(name: &str, wanted: &str) -> ApiError {
