@@ -32,6 +32,7 @@ check:
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --document-private-items
 	scripts/check-web.sh
+	scripts/check-aarch64.sh
 	@if command -v cargo-deny >/dev/null; then cargo deny --log-level error check bans licenses sources; \
 	else echo "skipped: cargo-deny is not installed"; fi
 

@@ -25,6 +25,21 @@ PYTHON = """flask requests click httpx fastapi rich black jinja2 werkzeug starle
 NPM = """express koa fastify axios zod commander chalk yargs debug eslint mocha webpack rollup prettier uuid semver winston
  pino ws socket.io redux immer lodash-es date-fns rxjs mobx ajv marked""".split()
 
+# With these there are two hundred. They are drawn and checked, and no peer is asked about them.
+MORE_PYTHON = """typing-extensions packaging six urllib3 certifi idna charset-normalizer python-dateutil pytz pyyaml markupsafe
+ itsdangerous blinker platformdirs filelock virtualenv distlib tqdm colorama importlib-metadata zipp jsonschema
+ referencing cachetools google-auth rsa pyasn1 oauthlib requests-oauthlib cryptography pyparsing tomli wheel
+ setuptools psutil greenlet websockets h11 httpcore sniffio multidict yarl frozenlist aiosignal tenacity pyjwt
+ docker redis pymongo boto3 botocore s3transfer jmespath prompt-toolkit wcwidth markdown-it-py mdurl typeguard
+ loguru structlog arrow pendulum peewee alembic django djangorestframework gunicorn flake8 pycodestyle pyflakes
+ mccabe isort black pylint astroid mypy bandit coverage hypothesis faker nltk gensim scrapy parsel twisted
+ zope.interface paramiko fabric invoke ansible-core sphinx mkdocs poetry-core hatchling""".split()
+MORE_NPM = """lodash async bluebird request body-parser cors helmet morgan dotenv jsonwebtoken bcryptjs passport mongoose
+ sequelize knex pg mysql2 redis ioredis bull nodemailer handlebars ejs pug mustache marked highlight.js cheerio
+ puppeteer-core jsdom vue-router vuex pinia react-router zustand immutable ramda underscore moment dayjs luxon
+ classnames styled-components formik yup joi superagent got node-fetch undici ora inquirer meow execa
+ cross-spawn glob minimatch rimraf mkdirp chokidar tape ava jasmine vitest sinon nock supertest esbuild terser
+ postcss autoprefixer sass less tailwindcss eslint-plugin-import graphql apollo-server type-graphql fp-ts io-ts""".split()
 
 GO_SOURCES = "/usr/share/gocode/src"
 
@@ -243,6 +258,31 @@ def rust_recall(folder, found):
     return theirs, theirs - {(package(use["from"]), package(use["to"])) for use in found["uses"]}
 
 
+def module_recall(folder, found):
+    """Files of a crate that declare others as modules, from the roots that cargo knows, and those pairs that we lack."""
+    metadata = run(["cargo", "metadata", "--no-deps", "--offline", "--format-version", "1"], cwd=folder)
+    packages = json.loads(metadata or '{"packages": []}')["packages"]
+    roots = [target["src_path"] for one in packages for target in one["targets"] if {"lib", "bin", "proc-macro"} & set(target["kind"])]
+    theirs, next_files = set(), [(root, os.path.dirname(root)) for root in roots if os.path.isfile(root)]
+    seen = set()
+    while next_files:
+        path, children = next_files.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        with open(path, errors="replace") as source:
+            text = re.sub(r"/\*.*?\*/", "", source.read(), flags=re.S)
+        # Modules at the left margin: those inside of others are in folders that only a compiler knows for sure.
+        for attribute, name in re.findall(r"^(#\[path[^\n]*\]\s*)?(?:pub(?:\([^)]*\))? )?mod ([A-Za-z0-9_]+);", text, re.M):
+            found_file = [file for file in (f"{children}/{name}.rs", f"{children}/{name}/mod.rs") if os.path.isfile(file)]
+            if found_file and not attribute:
+                theirs.add((os.path.relpath(path, folder), os.path.relpath(found_file[0], folder)))
+                next_files.append((found_file[0], f"{children}/{name}"))
+    paths = {file["path"] for file in found["files"]}
+    theirs = {pair for pair in theirs if pair[0] in paths and pair[1] in paths}
+    return theirs, theirs - {(found["files"][use["from"]]["path"], found["files"][use["to"]]["path"]) for use in found["uses"]}
+
+
 def peer_dots(peers, kind, folder):
     """Pictures of the same package by others."""
     if kind == "python":
@@ -270,17 +310,7 @@ def install(peers):
 # ── PyCG's micro-benchmark ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def qualified(symbols):
-    """Full names of symbols by place: a function inside another is known by both."""
-    names = []
-    for at, symbol in enumerate(symbols):
-        around = [n for n, s in enumerate(symbols[:at]) if s["line"] <= symbol["line"] and s["last_line"] >= symbol["last_line"] and s["kind"] != "constant"]
-        own = symbol["name"].rsplit(".", 1)[-1]
-        names.append(f"{names[around[-1]]}.{own}" if around else own)
-    return {symbol["name"]: name for symbol, name in reversed(list(zip(symbols, names)))}
-
-
-def call_graphs(folder):
+def call_graphs(folder, verbose=False):
     """Precision and recall of calls over the snippets: (proved, drawn, expected)."""
     right = drawn = expected = 0
     for truth in sorted(glob.glob(os.path.join(folder, "snippets/*/*/callgraph.json"))):
@@ -290,22 +320,25 @@ def call_graphs(folder):
         found = facts(snippet)
         names = module_names(snippet, found)
         ours = set()
-        full = [qualified(file["symbols"]) for file in found["files"]]
         for use in found["uses"]:
-            if use["kind"] != "call" or use["to"] not in names:
+            if use["kind"] not in ("call", "indirect") or use["to"] not in names:
                 continue
-            inside = full[use["from"]].get(use["from_symbol"])
-            one = names[use["from"]] + (f".{inside}" if inside else "")
-            other = f"{names[use['to']]}.{full[use['to']].get(use['to_symbol'])}"
-            symbol = next((s for s in found["files"][use["to"]]["symbols"] if s["name"] == use["to_symbol"]), None)
-            if symbol and symbol["kind"] == "class":
-                other += ".__init__"
-                if not any(s["name"] == f"{use['to_symbol']}.__init__" for s in found["files"][use["to"]]["symbols"]):
+            one, other = (names[use[at]] + (f".{use[at + '_symbol']}" if use[at + "_symbol"] else "") for at in ("from", "to"))
+            symbols = {symbol["name"]: symbol["kind"] for symbol in found["files"][use["to"]]["symbols"]}
+            if symbols.get(use["to_symbol"]) == "class":
+                # A call of a class without an `__init__` of its own runs nothing of it.
+                if f"{use['to_symbol']}.__init__" not in symbols:
                     continue
+                other += ".__init__"
             ours.add((one, other))
         right += len(ours & wanted)
         drawn += len(ours)
         expected += len(wanted)
+        if verbose:
+            name = os.path.relpath(snippet, os.path.join(folder, "snippets"))
+            for kind, edges in (("false", ours - wanted), ("missing", wanted - ours)):
+                for one, other in sorted(edges):
+                    print(f"    {name}: {kind} {one} -> {other}")
     return right, drawn, expected
 
 
@@ -370,6 +403,8 @@ def main():
     parser.add_argument("--cache", default="/var/cache/sandyard/bench-explain")
     parser.add_argument("--install", action="store_true", help="install the peers into the cache")
     parser.add_argument("--packages", type=int, default=1000, help="packages of each registry, at most")
+    parser.add_argument("--verbose", action="store_true", help="name each call that is missing or false")
+    parser.add_argument("--more", action="store_true", help="two hundred packages instead of some sixty")
     parser.add_argument("--pycg", help="folder of PyCG's micro-benchmark")
     parser.add_argument("--lines", type=int, nargs="*", default=[100_000], help="sizes to measure")
     options = parser.parse_args()
@@ -380,6 +415,11 @@ def main():
 
     packages = [("python", name, fetch_python(options.cache, name)) for name in PYTHON[: options.packages]]
     packages += [("npm", name, fetch_npm(options.cache, name)) for name in NPM[: options.packages]]
+    alone = set()
+    if options.more:
+        packages += [("python", name, fetch_python(options.cache, name)) for name in MORE_PYTHON]
+        packages += [("npm", name, fetch_npm(options.cache, name)) for name in MORE_NPM]
+        alone = {*MORE_PYTHON, *MORE_NPM}
     packages += [("crate", os.path.basename(path), path) for path in crates(options.packages)]
     packages.append(("workspace", "this project", ROOT))
     if shutil.which("go"):
@@ -401,12 +441,15 @@ def main():
             failed.append((name, "two runs differ"))
         uses, wrong = proved(folder, found)
         known, missing = set(), set()
-        if kind == "python" and os.path.isfile(os.path.join(peers, "bin/python")):
+        asked = name not in alone
+        if asked and kind == "python" and os.path.isfile(os.path.join(peers, "bin/python")):
             known, missing = python_recall(peers, folder, found)
-        if kind == "npm" and os.path.isdir(os.path.join(peers, "node_modules")):
+        if asked and kind == "npm" and os.path.isdir(os.path.join(peers, "node_modules")):
             known, missing = javascript_recall(peers, folder, found)
         if kind == "go":
             known, missing = go_recall(name, found)
+        if kind == "crate":
+            known, missing = module_recall(folder, found)
         if kind == "workspace":
             known, missing = rust_recall(folder, found)
         dots = [first["dot"]] + [part["dot"] for part in first["parts"] if part["dot"]]
@@ -417,7 +460,7 @@ def main():
         drawn = [crossings(dot) for dot in dots]
         if None in drawn:
             failed.append((name, "dot failed"))
-        others = {peer: crossings(dot) for peer, dot in peer_dots(peers, kind, folder) if dot} if kind in ("python", "npm") else {}
+        others = {peer: crossings(dot) for peer, dot in peer_dots(peers, kind, folder) if dot} if asked and kind in ("python", "npm") else {}
         ours = max((one[0] for one in drawn if one), default=0)
         text = " ".join(f"{peer} {one[0]}" for peer, one in others.items() if one)
         print(f"{name[:28]:28} {len(found['files']):6} {uses:7} {len(wrong):8} {len(known):14} {len(missing):8} {len(first['parts']):6} {ours:6} {text:>12}", flush=True)
@@ -436,7 +479,7 @@ def main():
     print(f"\nfailures: {failed or 'none'}")
 
     if options.pycg:
-        right, drawn, expected = call_graphs(options.pycg)
+        right, drawn, expected = call_graphs(options.pycg, options.verbose)
         print(f"\nPyCG's micro-benchmark: precision {right / max(drawn, 1):.3f}, recall {right / max(expected, 1):.3f} ({right} right of {drawn} drawn, {expected} expected)")
 
     sources = [folder for kind, _, folder in packages if kind in ("python", "npm")]

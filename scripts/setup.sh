@@ -62,7 +62,7 @@ if ! command -v cargo >/dev/null; then
     echo "error: cargo is missing; install Rust 1.95 or newer with rustup" >&2
     exit 1
 fi
-target=x86_64-unknown-linux-musl
+target=$(uname -m)-unknown-linux-musl
 if ! [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
     echo "adding the Rust target $target, for the program inside the sandbox" >&2
     rustup target add "$target"

@@ -49,11 +49,6 @@ const named = (name, ending) => {
   if (!found) throw new Error(`${name}${ending} was not built`);
   return `/assets/${found}`;
 };
-for (const [page, source] of [["console", "src/console.html"], ["open", "src/open/open.html"], ["docs", "src/docs/docs.html"], ["desktop", "src/desktop/desktop.html"]]) {
-  const html = (await readFile(source, "utf8")).replace(/%([a-z]+)(\.[a-z]+)%/g, (_, name, ending) => named(name, ending));
-  await writeFile(`${OUT}/${page}.html`, html);
-}
-
 // Which chunks a page needs before it shows something, for the test of sizes.
 const first = (entry, seen = new Set()) => {
   if (seen.has(entry)) return seen;
@@ -63,6 +58,15 @@ const first = (entry, seen = new Set()) => {
   if (facts?.cssBundle) seen.add(facts.cssBundle);
   return seen;
 };
+for (const [page, source] of [["console", "src/console.html"], ["open", "src/open/open.html"], ["docs", "src/docs/docs.html"], ["desktop", "src/desktop/desktop.html"]]) {
+  const entry = Object.keys(bundle.metafile.outputs).find((path) => path.startsWith(`${OUT}/${page}-`) && path.endsWith(".js"));
+  // Parts of a page are named in it, so that a browser fetches them beside the script that imports them.
+  const parts = entry ? [...first(entry)].filter((path) => path !== entry && path.endsWith(".js")) : [];
+  const preloads = parts.map((path) => `<link rel="modulepreload" href="/assets/${path.slice(OUT.length + 1)}">\n`).join("");
+  const html = (await readFile(source, "utf8")).replace("%parts%\n", preloads).replace(/%([a-z]+)(\.[a-z]+)%/g, (_, name, ending) => named(name, ending));
+  await writeFile(`${OUT}/${page}.html`, html);
+}
+
 const console_ = Object.keys(bundle.metafile.outputs).find((path) => path.startsWith(`${OUT}/console-`) && path.endsWith(".js"));
 const firstLoad = [...first(console_)].map((path) => path.slice(OUT.length + 1));
 const firstNames = new Set(["console.html", ...firstLoad]);

@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, process};
 
-const TARGET: &str = "x86_64-unknown-linux-musl";
-
 fn main() {
     println!("cargo::rerun-if-env-changed=SANDYARD_GUEST_BINARY");
     let guest = env::var_os("SANDYARD_GUEST_BINARY").map_or_else(build_guest, PathBuf::from);
@@ -39,6 +37,8 @@ fn build_guest() -> PathBuf {
     ] {
         println!("cargo::rerun-if-changed={}", workspace.join(input).display());
     }
+    // The processor of the program that carries them, not that of the machine that builds.
+    let target = format!("{}-unknown-linux-musl", variable("CARGO_CFG_TARGET_ARCH"));
     let target_dir = outer_target_dir().join("guest-build");
     let status = Command::new(variable("CARGO"))
         .current_dir(&workspace)
@@ -52,7 +52,7 @@ fn build_guest() -> PathBuf {
             "sandyard-reader",
         ])
         .arg("--bins")
-        .args(["--profile", "guest", "--target", TARGET, "--locked", "--quiet"])
+        .args(["--profile", "guest", "--target", &target, "--locked", "--quiet"])
         .env("CARGO_TARGET_DIR", &target_dir)
         .env("SANDYARD_WEB_CACHE", outer_target_dir().join("web"))
         // Flags and wrappers of the outer build are meant for the outer target.
@@ -63,11 +63,11 @@ fn build_guest() -> PathBuf {
         .status();
     if !status.is_ok_and(|status| status.success()) {
         println!(
-            "cargo::error=the guest could not be built for {TARGET}; are the target and musl-gcc there? scripts/setup.sh build"
+            "cargo::error=the guest could not be built for {target}; are the target and musl-gcc there? scripts/setup.sh build"
         );
         process::exit(1);
     }
-    target_dir.join(TARGET).join("guest").join("sandyard-guest")
+    target_dir.join(&target).join("guest").join("sandyard-guest")
 }
 
 /// The outer target directory, found from OUT_DIR: `<target>/<profile>/build/<package>/out`.

@@ -39,6 +39,8 @@ async function start(page, kind, text) {
 
 async function jobs(context) {
   const page = await open(context, `${base}/`);
+  // Without a model a task can't run, and the page says how to set one.
+  await page.locator(".banner-wait", { hasText: "sandyard up --model" }).waitFor();
   // The empty yard teaches with one click.
   await page.getByRole("button", { name: /Run a script/ }).click();
   await badge(page, "succeeded").waitFor();
@@ -160,6 +162,13 @@ async function kinds(context) {
   await page.locator(".timeline .output-stdout", { hasText: "typescript 42" }).waitFor();
   await start(page, "Desktop", "exec --sync xsetroot -solid '#336699'");
   await badge(page, "succeeded").waitFor();
+  // What was made is explained, with a picture.
+  const made = await schedule({ kind: "shell", name: "Two modules", code: "printf 'import helper\\nprint(helper.work())\\n' > main.py; printf 'def work():\\n    return 1\\n' > helper.py" });
+  ensure((await ended(made)).explanation, "no explanation");
+  await page.goto(address(made));
+  await page.getByRole("tab", { name: "Explanation" }).click();
+  await page.getByRole("heading", { name: "What was made" }).waitFor();
+  await until("the picture", () => page.locator(".diagram img").evaluateAll(([image]) => (image?.naturalWidth ?? 0) > 0));
   // The desktop beside the timeline: look, take over, type, give back.
   const job = await start(page, "Session");
   await badge(page, "running").waitFor();
@@ -195,6 +204,63 @@ async function task(context) {
   await page.locator("body").press("d");
   await page.locator(".diff-file", { hasText: "colour.txt" }).waitFor();
   await page.locator(".diff-new", { hasText: "green" }).waitFor();
+}
+
+// The colour in the middle of the replayed desktop.
+const shown = (page) => page.evaluate(() => {
+  const canvas = document.querySelector(".replay-screen canvas");
+  return canvas?.dataset.picture ? [...canvas.getContext("2d").getImageData(canvas.width - 10, canvas.height - 10, 1, 1).data.slice(0, 3)].join() : "";
+});
+
+async function replay(context) {
+  const paint = "exec --sync xsetroot -solid";
+  const code = `${paint} '#336699'\nsleep 3\n${paint} '#993366'\nsleep 3`;
+  const job = await schedule({ kind: "gui", name: "A recorded desktop", code });
+  const end = await ended(job);
+  ensure(end.state === "succeeded" && end.recording.moments >= 2, JSON.stringify(end.recording));
+  const { frames } = JSON.parse(await api(`/jobs/${job}/frames`));
+  const page = await open(context, address(job));
+  await badge(page, "succeeded").waitFor();
+  await page.keyboard.press("y");
+  // The scrubber, by keyboard: from the beginning to the end, and back by a moment.
+  const track = page.getByRole("slider", { name: "Moment" });
+  await track.focus();
+  await page.keyboard.press("End");
+  await until("the last look", async () => (await shown(page)) === "153,51,102");
+  const blue = frames.findLast((frame) => frame.picture < frames.at(-1).picture);
+  await page.keyboard.press("ArrowLeft");
+  await until("the timeline follows", async () => (await page.locator(".row.marked").count()) === 1);
+  ensure(new URL(page.url()).searchParams.has("event"), page.url());
+  // A link leads to its moment.
+  await page.goto(`${address(job, "replay")}?event=${blue.event}`);
+  await until("the look of the link", async () => (await shown(page)) === "51,102,153");
+  // With the pointer.
+  const box = await track.boundingBox();
+  await page.mouse.click(box.x + box.width - 2, box.y + box.height / 2);
+  await until("the end again", async () => (await shown(page)) === "153,51,102");
+  // Played from the beginning, it comes to its end.
+  await page.keyboard.press("Home");
+  await page.getByRole("combobox", { name: "Speed" }).selectOption("1");
+  await page.getByRole("button", { name: "Play" }).click();
+  await page.getByRole("button", { name: "Pause" }).waitFor();
+  await page.getByRole("button", { name: "Play" }).waitFor();
+  await until("played to its end", async () => (await shown(page)) === "153,51,102");
+  // What was printed is a cast, and is shown at its moment.
+  const talk = await schedule({ kind: "shell", name: "It talks", code: "echo first; sleep 2; echo second; sleep 2" });
+  await ended(talk);
+  await page.goto(address(talk, "replay"));
+  await page.locator(".replay-terminal").waitFor();
+  await track.focus();
+  await page.keyboard.press("End");
+  await page.locator(".replay-terminal", { hasText: "second" }).waitFor();
+  await page.keyboard.press("Home");
+  await until("before it was printed", async () => !(await page.locator(".replay-terminal").innerText()).includes("second"));
+  const [head, ...lines] = (await api(`/jobs/${talk}/terminal.cast`)).trim().split("\n").map((line) => JSON.parse(line));
+  ensure(head.version === 2 && head.title === "It talks", JSON.stringify(head));
+  ensure(lines.map(([, , text]) => text).join("") === "first\r\nsecond\r\n" && lines.at(-1)[0] > lines[0][0], JSON.stringify(lines));
+  const saving = page.waitForEvent("download");
+  await page.getByRole("button", { name: /asciicast/ }).click();
+  ensure((await saving).suggestedFilename() === `${talk}.cast`, "no cast");
 }
 
 const HOSTILE = String.raw`
@@ -247,30 +313,45 @@ const MODES = [
   ["phone", { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true }],
 ];
 
+const NOTEBOOK = JSON.stringify({
+  cells: [
+    { cell_type: "markdown", source: ["# Sales\n", "Three **months** of them.<script>alert(9)</script>"] },
+    { cell_type: "code", execution_count: 1, source: "values = [1, 2, 3]\nprint('sum', sum(values))", outputs: [{ output_type: "stream", name: "stdout", text: ["sum 6\n"] }] },
+    { cell_type: "code", execution_count: 2, source: "1 / 0", outputs: [{ output_type: "error", ename: "ZeroDivisionError", evalue: "division by zero", traceback: ["ZeroDivisionError: division by zero"] }] },
+  ],
+  metadata: { kernelspec: { language: "python" } }, nbformat: 4, nbformat_minor: 5,
+});
+
 // Every page, in light, dark and on a phone: axe finds nothing, nothing scrolls sideways. Pictures go to SANDYARD_SHOTS.
 async function pages(context) {
   const axe = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
-  const done = await schedule({ kind: "shell", name: "Build and test", code: "for i in $(seq 30); do printf '\\033[32mok\\033[0m %s\\n' $i; done; echo careful >&2; mkdir src; echo 'def f(x): return 1  # one' > src/a.py" });
+  const done = await schedule({ kind: "shell", name: "Build and test", code: "for i in $(seq 30); do printf '\\033[32mok\\033[0m %s\\n' $i; done; echo careful >&2; mkdir src; echo 'def f(x): return 1  # one' > src/a.py", files: { "analysis.ipynb": NOTEBOOK } });
+  const busy = await schedule({ kind: "shell", name: "Counts for a while", code: "for i in 1 2 3 4 5 6 7; do timeout 1 sh -c 'while :; do :; done'; echo $i; done" });
   const failed = await schedule({ kind: "shell", name: "Something that fails", code: "echo no >&2; exit 3" });
   const live = await schedule({ kind: "session", name: "A session" });
   await ended(done);
   await ended(failed);
+  await ended(busy);
   await until("live", async () => (await status(live)).sandbox === "live");
   const shots = process.env.SANDYARD_SHOTS;
   if (shots) await mkdir(shots, { recursive: true });
   const places = [
     ["home", `${base}/`, ".job-row"], ["nothing", `${base}/?q=nothing-like-it`, ".empty"], ["job", address(done), ".output"], ["failed", address(failed), ".bad-text"],
     ["events", `${address(done, "timeline")}?density=events`, ".raw-type"], ["overview", address(done, "overview"), ".overview"],
-    ["files", address(done, "files/src/a.py"), ".code-line"], ["changes", address(done, "changes"), ".empty"], ["terminal", address(live, "terminal"), ".xterm-rows"],
+    ["files", address(done, "files/src/a.py"), ".code-line"], ["changes", address(done, "changes"), ".diff-file"], ["terminal", address(live, "terminal"), ".xterm-rows"],
     ["desktop", address(done, "desktop"), ".empty"], ["previews", address(live, "previews"), ".previews"], ["audit", address(done, "audit"), ".audit-line"],
-    ["system", `${base}/console/system`, ".driver"], ["gone", address("a".repeat(26)), ".empty"], ["docs", `${base}/docs`, ".opblock"],
+    ["notebook", address(done, "files/analysis.ipynb"), ".cell"],
+    ["replay", address(done, "replay"), ".replay-terminal"], ["usage", address(busy, "usage"), ".u-over"], ["system", `${base}/console/system`, ".driver-mark"],
+    ["away", `${base}/`, ".banner-bad", "abort"], ["loading", `${base}/`, ".skeleton-rows", "hold"], ["gone", address("a".repeat(26)), ".empty"], ["docs", `${base}/docs`, ".opblock"],
   ];
   const found = [];
   for (const [mode, options] of MODES) {
     const own = await context.browser().newContext(options);
     own.setDefaultTimeout(60_000);
     const page = await open(own, `${base}/`);
-    for (const [name, url, wanted] of places) {
+    for (const [name, url, wanted, fate] of places) {
+      // A server that refuses, and one that takes its time.
+      if (fate) await page.route("**/jobs?*", (route) => (fate === "abort" ? route.abort() : undefined));
       await page.goto(url);
       await page.locator(wanted).first().waitFor();
       await page.evaluate(() => document.fonts.ready);
@@ -292,6 +373,7 @@ async function pages(context) {
       if (rows > 400) found.push(`${mode} ${name}: ${rows} rows in the document`);
       if (shots) await page.screenshot({ path: `${shots}/${name}-${mode}.png` });
       await session_.detach();
+      if (fate) await page.unrouteAll({ behavior: "ignoreErrors" });
     }
     await own.close();
   }
@@ -356,7 +438,7 @@ async function restart(context) {
   relay.close();
 }
 
-const SCENARIOS = { jobs, session, kinds, task, hostile, pages, restart, "sign-in": signIn };
+const SCENARIOS = { jobs, session, kinds, task, replay, hostile, pages, restart, "sign-in": signIn };
 
 run(async (context) => {
   await SCENARIOS[scenario](context);

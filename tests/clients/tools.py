@@ -17,7 +17,8 @@ from mcp.client.stdio import stdio_client
 
 EXPECTED = {
     "schedule_job", "job_status", "list_jobs", "cancel_job", "reply_to_job", "job_logs", "download_link", "explain_result", "run_shell",
-    "run_code", "read_file", "write_file", "edit_file", "list_files", "search_files", "gui", "screenshot",
+    "run_code", "read_file", "write_file", "edit_file", "delete_file", "list_files", "search_files", "gui", "screenshot", "delete_job",
+    "list_kernels", "start_kernel", "control_kernel", "port_link",
 }
 
 
@@ -29,6 +30,13 @@ async def ok(client, tool, /, **arguments):
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, f"{tool}: {text(result)}"
     return text(result)
+
+
+async def structured(client, tool, /, **arguments):
+    """The answer for programs. The client itself compares it with the tool's schema."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error and result.structured_content is not None, f"{tool}: {text(result)}"
+    return result.structured_content
 
 
 async def refused(client, tool, /, *words, **arguments):
@@ -44,6 +52,11 @@ async def run_a_job(client):
     assert facts["state"] == "succeeded" and facts["exit_code"] == 0, said
     assert "[end of stdout]\nhello" in said and "[end of stderr]\noops" in said, said
     job = facts["job_id"]
+    assert "audit" not in facts and "signature" not in said, said
+    told = await structured(client, "job_status", job_id=job)
+    assert (told["state"], told["stdout"]) == ("succeeded", "hello\n") and "audit" not in told, told
+    listed = await structured(client, "list_jobs", status="complete")
+    assert [one["job_id"] for one in listed["jobs"]].count(job) == 1, listed
     assert await ok(client, "job_logs", job_id=job) == "hello\n"
     assert job in await ok(client, "list_jobs", status="complete")
     link = await ok(client, "download_link", job_id=job)
@@ -67,6 +80,18 @@ async def work_in_a_session(client):
     assert part.startswith("2\n") and "go on with offset 7" in part, part
     assert await ok(client, "list_files", job_id=job) == "src/"
     assert "src/grüße.txt:2: 2" in await ok(client, "search_files", job_id=job, text="2")
+    ran = await structured(client, "run_shell", job_id=job, command="echo out; echo err >&2; exit 4")
+    assert (ran["stdout"], ran["stderr"], ran["exit_code"]) == ("out\n", "err\n", 4), ran
+    listed = await structured(client, "list_files", job_id=job)
+    assert [entry["name"] for entry in listed["entries"]] == ["src"], listed
+    link = await structured(client, "port_link", job_id=job, port=5173)
+    assert f"/jobs/{job}/ports/5173?ticket=" in link["url"], link
+    assert (await structured(client, "list_kernels", job_id=job))["kernels"] == []
+    await refused(client, "control_kernel", "unknown_kernel", job_id=job, kernel="python-9", action="stop")
+    await refused(client, "control_kernel", "unknown_kernel", job_id=job, kernel="../../schedule", action="interrupt")
+    await ok(client, "write_file", job_id=job, path="gone/x", content="x")
+    await ok(client, "delete_file", job_id=job, path="gone", recursive=True)
+    await refused(client, "read_file", "file_not_found", job_id=job, path="gone/x")
     await ok(client, "write_file", job_id=job, path="empty", content="")
     assert await ok(client, "read_file", job_id=job, path="empty") == "[the file is empty]"
     assert "[exit code 3]" in await ok(client, "run_shell", job_id=job, command="echo no >&2; exit 3")
@@ -87,6 +112,13 @@ async def work_in_a_session(client):
 async def look_and_compute(client, job):
     assert await ok(client, "run_code", job_id=job, language="python", code="x = 6; print('hi')") == "hi\n"
     assert await ok(client, "run_code", job_id=job, language="python", code="x * 7") == "42"
+    kernel = (await structured(client, "start_kernel", job_id=job, language="python"))["kernel"]
+    fresh = await structured(client, "run_code", job_id=job, language="python", kernel=kernel, code="'x' in dir()")
+    assert fresh["result"] == "False", fresh
+    await ok(client, "control_kernel", job_id=job, kernel=kernel, action="restart")
+    await ok(client, "control_kernel", job_id=job, kernel=kernel, action="stop")
+    kept = (await structured(client, "list_kernels", job_id=job))["kernels"]
+    assert [one["kernel"] for one in kept] == ["python"], kept
     raised = await ok(client, "run_code", job_id=job, language="python", code="1 / 0")
     assert "[exception]" in raised and "ZeroDivisionError" in raised and "\x1b" not in raised, raised
     picture = await client.call_tool("screenshot", {"job_id": job})
@@ -124,6 +156,8 @@ async def main(kind, *rest):
             await give_up(client, job)
         await ok(client, "cancel_job", job_id=job)
         assert '"state": "cancelled"' in await ok(client, "job_status", job_id=job, wait_s=60)
+        await ok(client, "delete_job", job_id=job)
+        await refused(client, "job_status", "unknown_job", job_id=job)
         await refused(client, "schedule_job", "unknown_kind", kind="pyton", code="1")
         await refused(client, "job_status", "unknown_job", job_id="a" * 26)
     print("done")

@@ -48,6 +48,12 @@ async fn every_kind_is_started_from_the_box() {
 }
 
 #[tokio::test]
+async fn a_person_replays_a_desktop_and_a_terminal() {
+    let Some(yard) = full_yard(&["browser"]).await else { return };
+    browse(&yard, "console.mjs", &["replay"]).await;
+}
+
+#[tokio::test]
 async fn a_task_asks_is_answered_and_shows_its_changes() {
     let ask = call("ask", &json!({ "question": "Which **colour**?" }));
     let write = call("files", &json!({ "action": "write", "path": "colour.txt", "content": "green\n" }));

@@ -57,11 +57,17 @@ pub(crate) async fn browse(yard: &Yard, script: &str, arguments: &[&str]) {
     finish(command).await;
 }
 
-pub(crate) async fn finish(mut command: Command) {
+pub(crate) async fn finish(command: Command) {
+    finish_with_output(command).await;
+}
+
+/// Runs a program to its end, which must be a good one. Returns what it printed.
+pub(crate) async fn finish_with_output(mut command: Command) -> String {
     let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let output = tokio::time::timeout(2 * PATIENCE, running).await.expect("no end").unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}\n{err}");
+    out.into_owned()
 }
 
 async fn put(yard: &Yard, id: &str, name: &str, bytes: Vec<u8>) {

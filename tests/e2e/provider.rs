@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 pub(crate) enum Answer {
     /// The key in words, a pause, and these calls.
     Calls(Vec<Value>, Duration),
+    /// These words and no call.
+    Words(String),
     /// A refusal with this status that repeats the request's headers.
     Refusal(u16),
 }
@@ -57,6 +59,7 @@ impl Provider {
         let answer = self.answers.lock().unwrap().pop_front();
         match answer {
             Some(Answer::Calls(calls, pause)) => self.stream(&mut stream, &calls, pause),
+            Some(Answer::Words(words)) => self.speak(&mut stream, &words),
             Some(Answer::Refusal(status)) => refuse(&mut stream, status, &headers),
             None => refuse(&mut stream, 418, "nothing left to say"),
         }
@@ -77,6 +80,17 @@ impl Provider {
             say(stream, &json!({ "tool_calls": [call] }), &Value::Null)?;
         }
         say(stream, &json!({}), &json!("tool_calls"))?;
+        let usage = json!({ "prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050 });
+        write!(stream, "data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [], "usage": usage }))
+    }
+}
+
+impl Provider {
+    fn speak(&self, stream: &mut TcpStream, words: &str) -> std::io::Result<()> {
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")?;
+        say(stream, &json!({ "content": words }), &Value::Null)?;
+        say(stream, &json!({}), &json!("stop"))?;
         let usage = json!({ "prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050 });
         write!(stream, "data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [], "usage": usage }))
     }

@@ -80,6 +80,7 @@ impl Yard {
             .arg(self.data.path())
             .args(&self.flags)
             .env("SANDYARD_IMAGES", "base")
+            .envs(self.disk_promises())
             .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -99,6 +100,13 @@ impl Yard {
         // The pipe stays open, or the server's next line would end it.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         self.server = Some(child);
+    }
+
+    /// On the host's own disk, jobs are admitted whatever other programs left free: few of them use what they may. A yard with a
+    /// disk of its own is about disks, and counts.
+    fn disk_promises(&self) -> Option<(&'static str, &'static str)> {
+        let is_shared = self.data.path().parent() == Some(&std::env::temp_dir());
+        is_shared.then_some(("SANDYARD_DISK_MIB", "1048576"))
     }
 
     /// Whether the server ended by itself.

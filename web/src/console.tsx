@@ -3,11 +3,9 @@
 import "./styles/console.css";
 
 import { render } from "preact";
-import { useEffect } from "preact/hooks";
 
-import { getJson } from "./api/client";
 import { Home } from "./home/home";
-import { JobPage, setRecall } from "./job/job-page";
+import { JobPage } from "./job/job-page";
 import { Lazy } from "./ui/lazy";
 import { place } from "./ui/router";
 import { Shell } from "./ui/shell";
@@ -31,11 +29,6 @@ function decode(part: string): string {
 }
 
 function App() {
-  useEffect(() => {
-    // A route of the contract that this build lacks is documented as such.
-    getJson<{ paths: Record<string, { get?: { responses?: Record<string, unknown> } }> }>("/openapi.json")
-      .then(({ paths }) => setRecall("200" in (paths["/jobs/{id}/recall"]?.get?.responses ?? {})), () => {});
-  }, []);
   return <Shell><Page /></Shell>;
 }
 

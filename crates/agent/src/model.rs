@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use sandyard_pipe::FrameError;
 use sandyard_protocol::{
-    JournalEntry, JournalRow, ModelCall, ModelEvent, ModelFailure, StopReason, ToolCall,
+    JournalEntry, JournalRow, ModelCall, ModelEvent, ModelFailure, ModelFailureCode, StopReason, ToolCall,
 };
+use tokio::time::{Instant, timeout_at};
 
 use crate::keeper::KeeperClient;
 
@@ -22,22 +23,41 @@ pub(crate) enum Answered {
     Failed(ModelFailure),
 }
 
-/// Asks the model. Waits for the host for as long as it takes.
-pub(crate) async fn ask(keeper: &KeeperClient, call: &ModelCall, incarnation: u32) -> Answered {
+/// Asks the model. Waits for the host for as long as it takes, and for the beginning of the answer until the deadline.
+pub(crate) async fn ask(
+    keeper: &KeeperClient,
+    call: &ModelCall,
+    incarnation: u32,
+    deadline: Option<Instant>,
+) -> Answered {
     loop {
-        if let Ok(answered) = try_ask(keeper, call, incarnation).await {
+        if let Ok(answered) = try_ask(keeper, call, incarnation, deadline).await {
             return answered;
         }
         tokio::time::sleep(MODEL_RETRY).await;
     }
 }
 
-async fn try_ask(keeper: &KeeperClient, call: &ModelCall, incarnation: u32) -> Result<Answered, FrameError> {
+async fn try_ask(
+    keeper: &KeeperClient,
+    call: &ModelCall,
+    incarnation: u32,
+    deadline: Option<Instant>,
+) -> Result<Answered, FrameError> {
     let mut stream = keeper.model().await?;
     stream.send_message(call).await?;
     let (mut text, mut calls, mut number): (String, Vec<ToolCall>, u64) = Default::default();
+    let mut begins_by = deadline;
     loop {
-        match stream.receive_message().await? {
+        let received = match begins_by.take() {
+            Some(deadline) => match timeout_at(deadline, stream.receive_message()).await {
+                Ok(received) => received,
+                // Dropping the stream calls the question off.
+                Err(_) => return Ok(Answered::Failed(too_late())),
+            },
+            None => stream.receive_message().await,
+        };
+        match received? {
             ModelEvent::Text { text: more } => text.push_str(&more),
             ModelEvent::Call(call) => calls.push(call),
             ModelEvent::Kept { number: kept } => number = kept,
@@ -49,6 +69,11 @@ async fn try_ask(keeper: &KeeperClient, call: &ModelCall, incarnation: u32) -> R
             ModelEvent::Failed(failure) => return Ok(Answered::Failed(failure)),
         }
     }
+}
+
+fn too_late() -> ModelFailure {
+    let message = "the answer did not begin in time".to_owned();
+    ModelFailure { code: ModelFailureCode::Unavailable, message }
 }
 
 /// Corrects the reason of providers that report a normal end for an answer with calls.

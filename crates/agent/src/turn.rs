@@ -7,14 +7,20 @@ use sandyard_protocol::{
     JournalEntry, ModelCall, ModelFailure, ModelFailureCode, OnBreach, StopReason, WhyAsked,
 };
 
+use tokio::time::Instant;
+
 use crate::journal::JournalError;
 use crate::model::{self, Answered};
 use crate::prompt;
 use crate::state::SessionState;
 use crate::window;
 
-/// Delays between attempts while the host can't reach the provider: ten minutes together, then the task is given up.
-const RETRY_DELAYS_S: [u64; 8] = [5, 15, 30, 60, 60, 120, 120, 180];
+/// Longest time from the first call that failed to the beginning of an answer; then the task is given up.
+const LONGEST_TROUBLE: Duration = Duration::from_secs(600);
+/// Delay after the first call that failed, doubled after each further one up to a minute. The host repeats calls by itself; it
+/// gives back those of which it had passed on a part, and those for which its own time was up.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
 /// How often the window is halved for a model that reports a smaller window than the operator configured.
 const MAX_SHRINKS: usize = 4;
 
@@ -25,19 +31,9 @@ pub(crate) async fn take(state: &mut SessionState) -> Result<(), JournalError> {
     if let Some(entry) = before_answer(state) {
         return state.commit(entry).await;
     }
-    let mut waits = RETRY_DELAYS_S.into_iter();
     for _ in 0..=MAX_SHRINKS {
         make_room(state).await?;
-        let failure = loop {
-            match ask(state).await? {
-                None => return Ok(()),
-                Some(failure) if failure.code == ModelFailureCode::Unavailable => match waits.next() {
-                    Some(wait_s) => tokio::time::sleep(Duration::from_secs(wait_s)).await,
-                    None => break failure,
-                },
-                Some(failure) => break failure,
-            }
-        };
+        let Some(failure) = ask_patiently(state).await? else { return Ok(()) };
         if failure.code != ModelFailureCode::ContextTooLong {
             let entry = without_answer(state, failure);
             return state.commit(entry).await;
@@ -47,6 +43,27 @@ pub(crate) async fn take(state: &mut SessionState) -> Result<(), JournalError> {
     let reason =
         "the conversation is longer than the model's window, and nothing more can be left out".to_owned();
     state.commit(JournalEntry::GaveUp { reason }).await
+}
+
+/// Asks the model, again and again while the host can't reach it, for as long as that may last. Returns the failure if there is no
+/// answer.
+async fn ask_patiently(state: &mut SessionState) -> Result<Option<ModelFailure>, JournalError> {
+    let (mut deadline, mut wait) = (None, FIRST_RETRY);
+    loop {
+        let asked_at = Instant::now();
+        match ask(state, deadline).await? {
+            Some(failure) if failure.code == ModelFailureCode::Unavailable => {
+                // Counted from the beginning of the first call that failed: the host may have tried for long.
+                let end = *deadline.get_or_insert(asked_at + LONGEST_TROUBLE);
+                if Instant::now() + wait >= end {
+                    return Ok(Some(failure));
+                }
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(LONGEST_RETRY);
+            }
+            ended => return Ok(ended),
+        }
+    }
 }
 
 /// The entry that must be written before the model is asked, if any.
@@ -77,8 +94,11 @@ async fn make_room(state: &mut SessionState) -> Result<(), JournalError> {
     state.commit(JournalEntry::Packed { numbers }).await
 }
 
-/// Asks the model. Returns the failure if there is no answer.
-async fn ask(state: &mut SessionState) -> Result<Option<ModelFailure>, JournalError> {
+/// Asks the model, whose answer must begin before the deadline, if there is one. Returns the failure if there is no answer.
+async fn ask(
+    state: &mut SessionState,
+    deadline: Option<Instant>,
+) -> Result<Option<ModelFailure>, JournalError> {
     let facts = state.journal.facts();
     let (incarnation, limits) = (facts.incarnation, facts.model.clone());
     let call = ModelCall {
@@ -89,7 +109,7 @@ async fn ask(state: &mut SessionState) -> Result<Option<ModelFailure>, JournalEr
         tools: state.tools.clone(),
         max_tokens: limits.max_output_tokens.min(limits.window_tokens / 2),
     };
-    let mut row = match model::ask(&state.keeper, &call, incarnation).await {
+    let mut row = match model::ask(&state.keeper, &call, incarnation, deadline).await {
         Answered::Kept(row) => row,
         Answered::Failed(failure) => return Ok(Some(failure)),
     };
@@ -120,7 +140,7 @@ fn without_answer(state: &SessionState, failure: ModelFailure) -> JournalEntry {
         ModelFailureCode::NotAllowed => "the job may not use this model",
         ModelFailureCode::ContextTooLong => "the conversation is too long for the model",
         ModelFailureCode::Rejected => "the provider of the model refuses the request",
-        ModelFailureCode::Credentials => "the provider of the model does not accept the key",
+        ModelFailureCode::Credentials => "the provider of the model turns the operator's account away",
         ModelFailureCode::Unavailable => "the model could not be reached for ten minutes",
     };
     JournalEntry::GaveUp { reason: format!("{what}: {message}") }

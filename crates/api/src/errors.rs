@@ -143,6 +143,10 @@ error_codes! {
     MethodNotAllowed = 405 "method_not_allowed",
     /// The client was too slow.
     RequestTimeout = 408 "request_timeout",
+    /// The beginning of an id belongs to several jobs.
+    AmbiguousJob = 409 "ambiguous_job",
+    /// The job has ended, so its time can't be extended.
+    AlreadyEnded = 409 "already_ended",
     /// The job has not ended yet.
     NotEnded = 409 "not_ended",
     /// The job does not wait for an answer.
@@ -207,6 +211,10 @@ error_codes! {
     LimitOutOfRange = 422 "limit_out_of_range",
     /// The isolation is unknown.
     UnknownIsolation = 422 "unknown_isolation",
+    /// The flavour of the image is unknown, or the kind of job needs another.
+    UnsuitableFlavour = 422 "unsuitable_flavour",
+    /// The image that the job asks for is not built.
+    ImageNotBuilt = 422 "image_not_built",
     /// Too many requests or too long a queue.
     TooManyRequests = 429 "too_many_requests",
     /// Too many jobs wait.

@@ -78,6 +78,10 @@ pub enum EventBody {
         /// Index of the picture among the parts of the entry.
         picture: u64,
     },
+    /// The desktop looked like this from now on, until the next such event.
+    Frame(FrameEvent),
+    /// What the job has used so far. Left out while it rests.
+    Usage(UsageSample),
     /// The current plan of a task.
     Plan {
         /// Items of the plan, in order.
@@ -126,12 +130,40 @@ impl EventBody {
             Self::Model(_) => "model",
             Self::File { .. } => "file",
             Self::Screenshot { .. } => "screenshot",
+            Self::Frame(_) => "frame",
+            Self::Usage(_) => "usage",
             Self::Plan { .. } => "plan",
             Self::Said { .. } => "said",
             Self::Egress { .. } => "egress",
             Self::Truncated { .. } => "truncated",
         }
     }
+}
+
+/// A recorded look of the desktop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FrameEvent {
+    /// Number of the picture at `/jobs/{id}/frames/{picture}`. A desktop that looks as before has the picture of before.
+    pub picture: u64,
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+}
+
+/// What a job has used at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UsageSample {
+    /// Processor time since the start of the sandbox.
+    pub cpu_s: f64,
+    /// Memory in use; the highest until then if the driver can't tell.
+    pub memory_bytes: u64,
+    /// Bytes sent to and received from the network.
+    pub egress_bytes: u64,
+    /// Tokens sent to and received from models.
+    pub tokens: u64,
+    /// Money spent on models.
+    pub usd: f64,
 }
 
 /// Progress of an attempt to reach the network.
@@ -318,6 +350,8 @@ mod tests {
             EventBody::Model(ModelCallEvent::default()),
             EventBody::File { path: "a".into() },
             EventBody::Screenshot { entry: 1, picture: 0 },
+            EventBody::Frame(FrameEvent { picture: 1, width: 1280, height: 800 }),
+            EventBody::Usage(UsageSample::default()),
             EventBody::Plan { items: vec![] },
             EventBody::Said { text: "s".into(), by: Speaker::Person },
             EventBody::Stdout(OutputText::new(7, b"hi")),

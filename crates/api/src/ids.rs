@@ -47,12 +47,48 @@ impl JobId {
     }
 }
 
+/// The beginning of a job id, up to all of it: what people copy from a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobIdPrefix(String);
+
+impl JobIdPrefix {
+    /// Letters of the shortest prefix. A shorter text is more likely a slip than a job.
+    pub const SHORTEST: usize = 4;
+
+    /// Parses a prefix of an id.
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = (Self::SHORTEST..=JobId::LENGTH).contains(&text.len()) && text.bytes().all(is_letter);
+        fits.then(|| Self(text.to_owned()))
+    }
+
+    /// Returns the id if the prefix is all of it.
+    pub fn whole(&self) -> Option<JobId> {
+        JobId::parse(&self.0)
+    }
+
+    /// Returns the prefix as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for JobIdPrefix {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// True for a letter of ids.
+fn is_letter(letter: u8) -> bool {
+    matches!(letter, b'a'..=b'z' | b'2'..=b'7')
+}
+
 impl FromStr for JobId {
     type Err = InvalidJobId;
 
     fn from_str(text: &str) -> Result<Self, InvalidJobId> {
         let letters: [u8; Self::LENGTH] = text.as_bytes().try_into().map_err(|_| InvalidJobId)?;
-        let clean = letters.iter().all(|letter| matches!(letter, b'a'..=b'z' | b'2'..=b'7'));
+        let clean = letters.iter().copied().all(is_letter);
         if clean { Ok(Self(letters)) } else { Err(InvalidJobId) }
     }
 }
@@ -100,6 +136,18 @@ mod tests {
             seen.insert(JobId::from_random((1_u128 << bit).to_be_bytes()));
         }
         assert_eq!(seen.len(), 128);
+    }
+
+    #[test]
+    fn the_beginning_of_an_id_is_long_enough_to_be_meant() {
+        let id = JobId::from_random(*b"0123456789abcdef");
+        for length in [JobIdPrefix::SHORTEST, 8, JobId::LENGTH] {
+            let prefix = JobIdPrefix::parse(&id.as_str()[..length]).unwrap();
+            assert_eq!(prefix.whole(), (length == JobId::LENGTH).then(|| id.clone()));
+        }
+        for text in ["", "abc", "abc1", "abcD", "abc/", "abcü", &format!("{id}a")] {
+            assert_eq!(JobIdPrefix::parse(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -16,10 +16,11 @@ mod views;
 
 pub use errors::{ApiError, ErrorBody, ErrorCode, ErrorDetail};
 pub use events::{
-    EgressDecision, EventBody, JobEvent, ModelCallEvent, OutputText, PlanItemView, ShellEvent, ToolEvent,
+    EgressDecision, EventBody, FrameEvent, JobEvent, ModelCallEvent, OutputText, PlanItemView, ShellEvent,
+    ToolEvent, UsageSample,
 };
 pub use failure::{FailureCode, JobFailure};
-pub use ids::{InvalidJobId, JobId};
+pub use ids::{InvalidJobId, JobId, JobIdPrefix};
 pub use requests::bounds;
 pub use requests::code::{CodeRequest, KernelRequest, is_kernel_name, parse_language};
 pub use requests::file_body::{Base64Bytes, FileBody};
@@ -30,7 +31,7 @@ pub use requests::nearest::nearest;
 pub use requests::processes::{ProcessSignal, SignalRequest};
 pub use requests::query::Query;
 pub use requests::schedule::{JobKind, OnSilence, RequestedLimits, ScheduleBody};
-pub use requests::session::{ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
+pub use requests::session::{ExtendRequest, ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
 pub use sandyard_protocol::{
     EntryKind, GuiAction, GuiClick, KernelState, Language, OnBreach, OutputStream, TaskBudget,
 };
@@ -38,9 +39,10 @@ pub use sse::{SseFrame, SseParser, SseTooLong};
 pub use timestamp::Timestamp;
 pub use views::{
     AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverOffer, DriverState,
-    DriverView, ExplanationView, FileEntryView, FileStatView, GuiResultView, GuiView, HealthView,
-    ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView, KernelListView,
-    KernelView, ListingView, ProcessListView, ProcessView, SandboxState, ScheduleView, SearchHitView,
-    SearchView, SettingView, SettingsView, ShellView, TicketView, UsageView, VersionView, WaitingView,
-    WantedResource, WindowView,
+    DriverView, ExplanationView, FileEntryView, FileStatView, FrameView, FramesView, GuiResultView, GuiView,
+    HealthView, ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView,
+    KernelListView, KernelView, LimitsView, ListingView, ProcessListView, ProcessView, RecordingView,
+    SandboxState, ScheduleView, SearchHitView, SearchView, SettingView, SettingsView, ShellView, StatsView,
+    TicketView, UsageSampleView, UsageSeriesView, UsageView, VersionView, WaitingView, WantedResource,
+    WindowView,
 };

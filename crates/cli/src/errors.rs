@@ -14,6 +14,7 @@ use crate::config::ConfigError;
 use crate::exit_codes::CommandExit;
 use crate::images::ImageError;
 use crate::serve::ServeError;
+use crate::ui::short_id;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -67,9 +68,13 @@ pub(crate) enum CommandError {
     /// No job has this id or name.
     #[error("no job is called `{0}`")]
     NoSuchJob(String),
-    /// Several jobs match the given beginning of an id.
-    #[error("`{given}` could be any of {count} jobs")]
-    AmbiguousJob { given: String, count: usize },
+    /// Several jobs have the given name.
+    #[error("`{given}` is the name of {} jobs: {}", .found.len(), short_ids(.found))]
+    AmbiguousJob { given: String, found: Vec<String> },
+}
+
+fn short_ids(found: &[String]) -> String {
+    found.iter().map(|id| short_id(id)).collect::<Vec<_>>().join(", ")
 }
 
 impl CommandError {
@@ -107,7 +112,7 @@ impl CommandError {
             Self::Image(error) => error.hint(),
             Self::Usage { hint, .. } => hint.clone(),
             Self::NoSuchJob(_) => Some("`sandyard ps --all` lists the jobs that are kept".to_owned()),
-            Self::AmbiguousJob { .. } => Some("write more of the id".to_owned()),
+            Self::AmbiguousJob { .. } => Some("write the beginning of an id".to_owned()),
             Self::Audit(_) => {
                 Some("a job that never began has an empty download; its audit is on the server".to_owned())
             }

@@ -1,10 +1,11 @@
 //! Every exit code of `sandyard`, in one place. Scripts rely on them: never give a number a new meaning.
 //!
-//! `sandyard shell JOB -- COMMAND` is the exception: it exits with the command's own code.
+//! Two exceptions: `sandyard shell JOB COMMAND` exits with the command's own code, and `sandyard run` with that of a job whose
+//! process ran to its end.
 
 use std::process::ExitCode;
 
-use sandyard_api::JobState;
+use sandyard_api::{FailureCode, JobState, JobView};
 
 /// The exit code of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(crate) enum CommandExit {
     NotUsable,
     /// 8: the connection was lost; the job continues.
     Lost,
+    /// 9: a task asked a question, and nobody was to be asked.
+    Question,
     /// 130: interrupted by Ctrl-C; the job was left running.
     Interrupted,
     /// 141: the reader of the output is gone, as for any program in a pipe.
@@ -48,14 +51,24 @@ impl CommandExit {
             Self::Cancelled => 6,
             Self::NotUsable => 7,
             Self::Lost => 8,
+            Self::Question => 9,
             Self::Interrupted => 130,
             Self::BrokenPipe => 141,
             Self::Command(code) => code,
         }
     }
 
+    /// Returns the exit code of `run` for an ended job: that of its process, if it ran to its own end and the code is free for
+    /// programs; else that of its state.
+    pub(crate) fn of_job(view: &JobView) -> Self {
+        let own_end = view.error.as_ref().is_some_and(|error| error.code == FailureCode::NonzeroExit);
+        let code = view.exit_code.filter(|_| own_end).and_then(|code| u8::try_from(code).ok());
+        // Shells use the codes above 125 for commands that could not run or that a signal ended.
+        code.filter(|code| (1..=125).contains(code)).map_or_else(|| Self::of_state(view.state), Self::Command)
+    }
+
     /// Returns the exit code of `run` for the final state of a job; a job that has not ended counts as lost.
-    pub(crate) fn of_job(state: JobState) -> Self {
+    fn of_state(state: JobState) -> Self {
         match state {
             JobState::Succeeded => Self::Success,
             JobState::Failed => Self::Failed,
@@ -89,8 +102,11 @@ Exit codes:
   6    the job was cancelled
   7    `doctor`: no sandbox can start here
   8    the connection was lost; the job goes on
+  9    a task asked a question (`run --on-question fail`)
   130  interrupted; the job was left running
-`shell JOB -- COMMAND` exits with the command's own code.";
+`run` exits with the job's own code, 1 to 125, if its process ran to its end;
+every other failure is in the list. `shell JOB COMMAND` exits with the command's
+own code.";
 
 #[cfg(test)]
 mod tests {
@@ -99,7 +115,7 @@ mod tests {
     #[test]
     fn only_success_is_zero() {
         for state in JobState::ALL {
-            assert_eq!(CommandExit::of_job(state).code() == 0, state == JobState::Succeeded, "{state:?}");
+            assert_eq!(CommandExit::of_state(state).code() == 0, state == JobState::Succeeded, "{state:?}");
         }
     }
 

@@ -21,13 +21,14 @@ mod machine;
 mod progress;
 mod runtime;
 mod serve;
+mod table;
 mod terminal;
+mod trial;
 mod ui;
 mod warden;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use sandyard_sandbox::drivers::native::{LAUNCHER_COMMAND, launcher_main};
 
 use commands::Cli;
@@ -52,9 +53,9 @@ fn main() -> ExitCode {
     if embedded {
         arguments.remove(1);
     }
-    let cli = Cli::parse_from(arguments);
     let surroundings = Surroundings::read();
-    let ui = Ui::detect(surroundings.colourless());
+    let cli = Cli::read(arguments, surroundings.colours());
+    let ui = Ui::detect(surroundings.colours());
     let context = CommandContext { ui, surroundings, url: cli.server.url, token: cli.server.token };
     let ended = if embedded { cli.command.serve(&context) } else { cli.command.run(&context) };
     match ended {

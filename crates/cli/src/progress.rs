@@ -62,6 +62,11 @@ impl ProgressLine {
         }
     }
 
+    /// The bar itself, for a transfer that another task makes; `None` without a terminal.
+    pub(crate) fn bar(&self) -> Option<ProgressBar> {
+        self.bar.clone()
+    }
+
     /// Removes the bar from the terminal.
     pub(crate) fn finish(self) {
         if let Some(bar) = self.bar {

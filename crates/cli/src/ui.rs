@@ -4,15 +4,18 @@
 //! to remember it. Output of jobs, which may be any bytes, is in `job/output`.
 //!
 //! Data goes to standard output, everything else to standard error. Nothing depends on colour: it is off when the
-//! stream is no terminal, `NO_COLOR` is set or `TERM` is `dumb`.
+//! stream is no terminal, `NO_COLOR` is set or `TERM` is `dumb`, unless `FORCE_COLOR` is set. Tables fit the terminal.
 
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
+use rustix::termios;
 use serde::Serialize;
 
+use crate::config::ColourWish;
 use crate::progress::ProgressLine;
+use crate::table::{TableLayout, fitted, width_of};
 
 /// Output settings of the command.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +24,8 @@ pub(crate) struct Ui {
     colour_err: bool,
     terminal_out: bool,
     interactive: bool,
+    /// Columns of the terminal that standard output is; `None` if it is none.
+    columns: Option<usize>,
 }
 
 /// A meaning of text, shown as a colour.
@@ -63,15 +68,26 @@ impl TableCell {
 }
 
 impl Ui {
-    /// Inspects the standard streams. `colourless` is true if the environment asks for no colour.
-    pub(crate) fn detect(colourless: bool) -> Self {
+    /// Inspects the standard streams.
+    pub(crate) fn detect(wish: ColourWish) -> Self {
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        let colour = |terminal: bool| match wish {
+            ColourWish::OnTerminals => terminal,
+            ColourWish::Always => true,
+            ColourWish::Never => false,
+        };
         Self {
-            colour_out: out && !colourless,
-            colour_err: err && !colourless,
+            colour_out: colour(out),
+            colour_err: colour(err),
             terminal_out: out,
             interactive: err && io::stdin().is_terminal(),
+            columns: out.then(terminal_columns).flatten(),
         }
+    }
+
+    /// True if standard output is a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal_out
     }
 
     /// True if a person can be asked.
@@ -94,10 +110,20 @@ impl Ui {
         if self.terminal_out { put_line(&escape_json(text)) } else { put_line(text) }
     }
 
-    /// Prints a table to standard output. The last column is never padded.
+    /// Prints a table to standard output. The last column is never padded. On a terminal, long cells are cut so that no line is
+    /// longer than the terminal is wide.
     pub(crate) fn table(&self, head: &[&str], rows: &[Vec<TableCell>]) -> io::Result<()> {
+        self.print_table(head, rows, self.columns)
+    }
+
+    /// Prints a table whose cells are whole, however long they are.
+    pub(crate) fn whole_table(&self, head: &[&str], rows: &[Vec<TableCell>]) -> io::Result<()> {
+        self.print_table(head, rows, None)
+    }
+
+    fn print_table(&self, head: &[&str], rows: &[Vec<TableCell>], columns: Option<usize>) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        out.write_all(render_table(head, rows, self.colour_out).as_bytes())?;
+        out.write_all(render_table(head, rows, self.colour_out, columns).as_bytes())?;
         out.flush()
     }
 
@@ -137,12 +163,40 @@ impl Ui {
         ProgressLine::new(what, io::stderr().is_terminal())
     }
 
+    /// Returns the progress of a transfer whose length may be known.
+    pub(crate) fn transfer(&self, what: &str, length: Option<u64>) -> ProgressLine {
+        ProgressLine::transfer(what, io::stderr().is_terminal(), length)
+    }
+
+    /// Writes over the last line of standard error, if that is a terminal; elsewhere prints a line.
+    pub(crate) fn status_line(&self, text: &str) {
+        let text = clean(text);
+        match self.columns.filter(|_| self.interactive) {
+            Some(columns) => put(&format!("\r\u{1b}[K{}", fitted(&text, columns.saturating_sub(1)))),
+            None => put(&format!("{text}\n")),
+        }
+    }
+
     /// Asks a question. Returns the first letter of the answer in lower case; `None` at the end of input.
     pub(crate) fn ask(&self, question: &str) -> Option<char> {
         put(&format!("{} ", clean_lines(question)));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).ok()?;
         answer.trim().chars().next().map(|letter| letter.to_ascii_lowercase())
+    }
+
+    /// Shows the beginning of a line that a person is to finish.
+    pub(crate) fn prompt(&self, text: &str) {
+        put(&format!("{} ", paint(&clean_lines(text), Tone::Strong, self.colour_err)));
+    }
+
+    /// Reads a line of standard input; `None` at its end.
+    pub(crate) fn read_line(&self) -> Option<String> {
+        let mut line = String::new();
+        match io::stdin().read_line(&mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(line),
+        }
     }
 
     fn tell(&self, text: &str, tone: Tone) {
@@ -192,6 +246,14 @@ fn escape_json(text: &str) -> String {
     escaped
 }
 
+/// Letters of an id that are shown: of a million jobs, hardly two begin with the same.
+const SHORT_ID: usize = 8;
+
+/// Returns the beginning of an id, for people.
+pub(crate) fn short_id(id: &str) -> &str {
+    id.get(..SHORT_ID).unwrap_or(id)
+}
+
 /// Returns a number with its noun in singular or plural.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
@@ -205,23 +267,28 @@ fn paint(text: &str, tone: Tone, colour: bool) -> String {
     }
 }
 
-fn render_table(head: &[&str], rows: &[Vec<TableCell>], colour: bool) -> String {
+/// Columns of the terminal that standard output is.
+pub(crate) fn terminal_columns() -> Option<usize> {
+    let size = termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+fn render_table(head: &[&str], rows: &[Vec<TableCell>], colour: bool, columns: Option<usize>) -> String {
     let mut lines =
         vec![head.iter().map(|text| TableCell((*text).to_owned(), Tone::Strong)).collect::<Vec<_>>()];
     lines.extend(rows.iter().map(|row| row.iter().map(|cell| TableCell(clean(&cell.0), cell.1)).collect()));
-    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        lines.iter().filter_map(|row| row.get(column)).map(|cell| cell.0.chars().count()).max()
-    };
-    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let layout = TableLayout::of(lines.iter().map(|row| row.iter().map(|cell| width_of(&cell.0))), columns);
     let mut text = String::new();
     for row in &lines {
         for (column, cell) in row.iter().enumerate() {
-            text.push_str(&paint(&cell.0, cell.1, colour));
+            let width = layout.width(column);
+            let shown = fitted(&cell.0, width);
+            text.push_str(&paint(&shown, cell.1, colour));
             if column + 1 < row.len() {
-                text.push_str(&" ".repeat(widths[column].saturating_sub(cell.0.chars().count()) + 2));
+                text.push_str(&" ".repeat(width.saturating_sub(width_of(&shown)) + TableLayout::GAP));
             }
         }
+        text.truncate(text.trim_end_matches(' ').len());
         text.push('\n');
     }
     text
@@ -263,14 +330,14 @@ mod tests {
             vec![TableCell("a".into(), Tone::Good), TableCell::plain("one")],
             vec![TableCell("bbb".into(), Tone::Bad), TableCell::plain("two")],
         ];
-        assert_eq!(render_table(&["ID", "WHAT"], &rows, false), "ID   WHAT\na    one\nbbb  two\n");
-        assert!(render_table(&["ID", "WHAT"], &rows, true).contains("\u{1b}[32ma\u{1b}[0m    one"));
+        assert_eq!(render_table(&["ID", "WHAT"], &rows, false, None), "ID   WHAT\na    one\nbbb  two\n");
+        assert!(render_table(&["ID", "WHAT"], &rows, true, None).contains("\u{1b}[32ma\u{1b}[0m    one"));
     }
 
     #[test]
     fn foreign_text_cant_steer_the_terminal() {
         let rows = vec![vec![TableCell::plain("a\u{1b}[2Jb\nc")]];
-        assert_eq!(render_table(&["N"], &rows, false), "N\na [2Jb c\n");
+        assert_eq!(render_table(&["N"], &rows, false, None), "N\na [2Jb c\n");
         let error = io::Error::other("a\u{1b}]0;title\u{7}b\u{9b}2J");
         assert_eq!(render_error(&error, Some("\u{1b}c"), false), "error: a ]0;title b 2J\n  hint:  c\n");
         assert_eq!(clean_lines("a\r\u{202e}b\n\u{7f}"), "a  b\n ");

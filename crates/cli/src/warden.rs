@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::Limits;
+use sandyard_sandbox::drivers::stop_trials;
 use sandyard_sandbox::warden::{ServerUser, WardenService, WorkspacePlaces, receive_plan, refuse};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,7 @@ use crate::images::YardImages;
 use crate::log;
 use crate::machine;
 use crate::runtime;
+use crate::trial::{self, TrialHost};
 use crate::ui::Ui;
 
 /// The hidden command by which this program becomes a warden.
@@ -81,6 +83,8 @@ fn prepare() -> io::Result<(WardenPlan, OwnedFd, OwnedFd)> {
 async fn serve(plan: WardenPlan, socket: OwnedFd) -> io::Result<()> {
     let surroundings = Surroundings::read();
     let images = YardImages::new(&plan.cache, plan.packages);
+    let host = TrialHost { cache: &plan.cache, images: Arc::new(images.clone()), settings: &plan.drivers };
+    trial::remove_abandoned(&std::env::temp_dir(), &host).await;
     let opened = drivers::open(
         &DriverPlan {
             data: &plan.data,
@@ -96,15 +100,18 @@ async fn serve(plan: WardenPlan, socket: OwnedFd) -> io::Result<()> {
         Ok(drivers) => drivers,
         Err(error) => return refuse(socket, ErrorChain(&error).to_string()).await,
     };
-    let ui = Ui::detect(surroundings.colourless());
+    let ui = Ui::detect(surroundings.colours());
     let preparation = images.prepare(plan.images, &surroundings, ui);
     let service = WardenService {
-        drivers,
+        drivers: drivers.clone(),
         places: WorkspacePlaces::of_yard(&plan.data, plan.server),
         greatest_limits: plan.greatest_limits,
         images: images.states(),
     };
     let served = service.serve(socket).await;
+    // The server is gone, and with it the calls by which it tried drivers.
+    stop_trials(&drivers).await;
+    drop(drivers);
     drop(tokio::task::spawn_blocking(|| preparation.end()).await);
     served
 }

@@ -3,10 +3,22 @@
 use std::path::Path;
 
 const LAYERS: &[&[&str]] = &[
-    &["exit_codes", "clock", "runtime", "config", "machine", "log", "demo", "progress", "host_checks"],
+    &[
+        "exit_codes",
+        "clock",
+        "runtime",
+        "config",
+        "machine",
+        "log",
+        "demo",
+        "progress",
+        "host_checks",
+        "table",
+    ],
     &["ui"],
     &["client"],
     &["terminal", "images", "drivers"],
+    &["trial"],
     &["warden"],
     &["serve"],
     &["errors"],

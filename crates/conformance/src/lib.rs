@@ -5,7 +5,7 @@
 //!
 //! `lifecycle` holds a driver to its contract. `probe` runs a program inside that reports what it can see and
 //! do, and judges the report by the attack ids of the threat list (docs/attacks.md). `resources` lets jobs
-//! use all they can get; `neighbours` lets one sandbox look for another; `workspace` fills one with names and
+//! use all they can get; `shown_size` asks how large the machine looks; `neighbours` lets one sandbox look for another; `workspace` fills one with names and
 //! links that try to mislead their reader; `own_kernel` is for virtual machines only. A driver's test makes a
 //! [`DriverSubject`] and asserts that [`failures`] of each part's outcomes are none.
 
@@ -25,6 +25,7 @@ mod probe_program;
 mod resources;
 mod rules;
 mod session;
+mod shown_size;
 mod subject;
 mod workspace;
 
@@ -39,5 +40,6 @@ pub use probe::probe;
 pub use probe_program::probe_program;
 pub use resources::resources;
 pub use session::{CommandResult, SandboxSession, SuiteError};
+pub use shown_size::shown_size;
 pub use subject::{DriverSubject, ReopenDriver};
 pub use workspace::workspace;

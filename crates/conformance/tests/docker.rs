@@ -7,7 +7,7 @@ mod docker_yard;
 use docker_yard::{DockerYard, Make};
 use sandyard_conformance::{
     FailingStep, SandboxSession, binding, failing_start, failures, lifecycle, neighbours, probe, resources,
-    workspace,
+    shown_size, workspace,
 };
 use sandyard_sandbox::driver::{
     Driver, DriverVerdict, FoundSandbox, Limits, Liveness, LocalImages, Offer, StartError,
@@ -42,6 +42,7 @@ on_every_engine!(
     keeps_the_drivers_contract,
     looks_right_from_inside,
     limits_hold,
+    programs_see_the_limits,
     limits_are_bound_after_the_start,
     neighbours_are_strangers,
     a_workspace_misleads_nobody,
@@ -81,6 +82,13 @@ async fn limits_are_bound_after_the_start(make: Make) {
 async fn limits_hold(make: Make) {
     let Some(yard) = DockerYard::open(make) else { return };
     let outcomes = resources(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+    yard.assert_clean();
+}
+
+async fn programs_see_the_limits(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
+    let outcomes = shown_size(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
     yard.assert_clean();
 }

@@ -399,7 +399,7 @@ mod real {
     use std::time::Instant;
 
     use sandyard_conformance::{
-        SandboxSession, failures, lifecycle, neighbours, own_kernel, probe, resources, workspace,
+        SandboxSession, failures, lifecycle, neighbours, own_kernel, probe, resources, shown_size, workspace,
     };
     use sandyard_sandbox::driver::{Driver, Limits};
 
@@ -427,6 +427,13 @@ mod real {
     async fn limits_hold() {
         let Some(yard) = RealYard::open().await else { return };
         let outcomes = resources(&yard.subject()).await.unwrap();
+        assert_eq!(failures(&outcomes), NOTHING);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn programs_see_the_limits() {
+        let Some(yard) = RealYard::open().await else { return };
+        let outcomes = shown_size(&yard.subject()).await.unwrap();
         assert_eq!(failures(&outcomes), NOTHING);
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use native_yard::{NativeYard, Need};
 use sandyard_conformance::{
     FailingStep, SandboxSession, binding, failing_start, failures, lifecycle, neighbours, probe, resources,
-    workspace,
+    shown_size, workspace,
 };
 use sandyard_sandbox::driver::{Limits, SandboxId, StartError};
 use sandyard_sandbox::drivers::native::NativeStep;
@@ -38,6 +38,13 @@ async fn looks_right_from_inside() {
 async fn limits_hold() {
     let Some(yard) = NativeYard::open(Need::Image) else { return };
     let outcomes = resources(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_see_the_limits() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let outcomes = shown_size(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use oci_yard::OciYard;
 use sandyard_conformance::{
     FailingStep, SandboxSession, binding, failing_start, failures, lifecycle, neighbours, probe, resources,
-    workspace,
+    shown_size, workspace,
 };
 use sandyard_sandbox::driver::{Driver, DriverOpenError, DriverVerdict, Limits, Liveness, Offer, StartError};
 use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver, OciStep};
@@ -41,6 +41,7 @@ with_every_runtime!(
     keeps_the_drivers_contract,
     looks_right_from_inside,
     limits_hold,
+    programs_see_the_limits,
     limits_are_bound_after_the_start,
     neighbours_are_strangers,
     a_workspace_misleads_nobody,
@@ -76,6 +77,12 @@ async fn looks_right_from_inside(runtime: &'static str) {
 async fn limits_hold(runtime: &'static str) {
     let Some(yard) = OciYard::open(runtime).await else { return };
     let outcomes = resources(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+async fn programs_see_the_limits(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
+    let outcomes = shown_size(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
 }
 

@@ -9,7 +9,7 @@ use qemu_yard::QemuYard;
 use rustix::process::{Pid, Signal};
 use sandyard_conformance::{
     FailingStep, SandboxSession, failing_start, failures, lifecycle, neighbours, own_kernel, probe,
-    resources, workspace,
+    resources, shown_size, workspace,
 };
 use sandyard_sandbox::driver::{
     Driver, DriverVerdict, FoundSandbox, Limits, LinkError, Liveness, Offer, SandboxId,
@@ -40,6 +40,13 @@ async fn looks_right_from_inside() {
 async fn limits_hold() {
     let Some(yard) = QemuYard::open() else { return };
     let outcomes = resources(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_see_the_limits() {
+    let Some(yard) = QemuYard::open() else { return };
+    let outcomes = shown_size(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
 }
 

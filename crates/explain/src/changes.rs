@@ -21,7 +21,29 @@ pub struct ProjectChanges {
     pub removed_uses: Vec<(String, String)>,
 }
 
+/// Entries of one list that are kept. A job that changes more is told by its numbers.
+const MAX_LISTED: usize = 500;
+
+/// Changes with their picture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExplainedChanges {
+    /// What is different. Each list is cut.
+    pub changes: ProjectChanges,
+    /// The picture of the parts with the changes in it, for `dot`.
+    pub dot: String,
+}
+
 impl ProjectChanges {
+    /// Cuts the lists.
+    pub(crate) fn cut(mut self) -> Self {
+        for files in [&mut self.added_files, &mut self.removed_files, &mut self.changed_files] {
+            files.truncate(MAX_LISTED);
+        }
+        self.added_uses.truncate(MAX_LISTED);
+        self.removed_uses.truncate(MAX_LISTED);
+        self
+    }
+
     /// True if nothing is different.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -51,5 +73,5 @@ fn hashes(facts: &ProjectFacts) -> BTreeMap<&str, u64> {
 
 fn pairs(facts: &ProjectFacts) -> BTreeSet<(&str, &str)> {
     let path = |file: usize| facts.files[file].path.as_str();
-    facts.uses.iter().filter(|one| one.from != one.to).map(|one| (path(one.from), path(one.to))).collect()
+    facts.dependencies().map(|one| (path(one.from), path(one.to))).collect()
 }

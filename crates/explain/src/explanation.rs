@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::diagram::{overview_dot, part_dot};
+use crate::changes::{ExplainedChanges, ProjectChanges, compare};
+use crate::claims::VerifiedClaim;
+use crate::diagram::{changes_dot, overview_dot, part_dot};
 use crate::facts::{FileRole, JobNotes, LanguageShare, ProjectFacts, UseKind};
 use crate::structure::{ProjectStructure, structure};
 use crate::text;
@@ -27,6 +29,21 @@ pub struct Explanation {
     pub markdown: String,
     /// The picture of all parts, for `dot`.
     pub dot: String,
+    /// What is different from an earlier state, if there is one to compare with and something is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ExplainedChanges>,
+    /// What a model said, each sentence with places that were checked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prose: Vec<VerifiedClaim>,
+}
+
+/// An explanation with the facts that claims about it are checked against.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExplainedFacts {
+    /// The explanation.
+    pub explanation: Explanation,
+    /// The facts, without uses: the explanation has those that matter.
+    pub facts: ProjectFacts,
 }
 
 /// A project in numbers.
@@ -91,6 +108,16 @@ pub struct ExplanationEvidence {
 
 /// Explains a project from its facts.
 pub fn explain(facts: &ProjectFacts, notes: &JobNotes) -> Explanation {
+    explain_with(facts, notes, None)
+}
+
+/// Explains a project, and what is different from an earlier state of it.
+pub fn explain_since(before: &ProjectFacts, facts: &ProjectFacts, notes: &JobNotes) -> Explanation {
+    let changes = compare(before, facts);
+    explain_with(facts, notes, Some(changes).filter(|changes| !changes.is_empty()))
+}
+
+fn explain_with(facts: &ProjectFacts, notes: &JobNotes, changes: Option<ProjectChanges>) -> Explanation {
     let structure = structure(facts);
     let parts = structure.parts.iter().enumerate().map(|(at, part)| ExplanationPart {
         name: part.name.clone(),
@@ -105,8 +132,13 @@ pub fn explain(facts: &ProjectFacts, notes: &JobNotes) -> Explanation {
         summary: summary(facts),
         parts: parts.collect(),
         edges: edges(facts, &structure),
-        markdown: text::markdown(facts, &structure, notes),
+        markdown: text::markdown(facts, &structure, notes, changes.as_ref()),
         dot: overview_dot(facts, &structure),
+        changes: changes.map(|changes| ExplainedChanges {
+            dot: changes_dot(facts, &structure, &changes),
+            changes: changes.cut(),
+        }),
+        prose: Vec::new(),
     }
 }
 

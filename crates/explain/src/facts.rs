@@ -109,6 +109,8 @@ pub enum UseKind {
     Call,
     /// A mention of a type, constant or function without a call.
     Reference,
+    /// A call of something that was handed over: the file does not import, even by others, what it calls.
+    Indirect,
 }
 
 /// A use of one file by another, with its evidence: `symbol` stands in `line` of the file `from`.
@@ -281,6 +283,12 @@ pub struct JobNotes {
 }
 
 impl ProjectFacts {
+    /// Uses of one file by another that stand in its text. Only these are drawn: a file that calls what it was given does
+    /// not depend on it.
+    pub fn dependencies(&self) -> impl Iterator<Item = &FileUse> {
+        self.uses.iter().filter(|one| one.from != one.to && one.kind != UseKind::Indirect)
+    }
+
     /// Languages of the program and its tests by lines, most first.
     pub fn languages(&self) -> Vec<LanguageShare> {
         let mut shares: Vec<LanguageShare> = Vec::new();

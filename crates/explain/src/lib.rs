@@ -12,12 +12,14 @@ pub mod diagram;
 mod explanation;
 pub mod facts;
 mod graph;
+pub mod ignore;
+pub mod narration;
 pub mod page;
 pub mod structure;
 pub mod text;
 
 pub use explanation::{
-    EXPLANATION_VERSION, Explanation, ExplanationEdge, ExplanationEvidence, ExplanationPart,
-    ExplanationSummary, explain,
+    EXPLANATION_VERSION, ExplainedFacts, Explanation, ExplanationEdge, ExplanationEvidence, ExplanationPart,
+    ExplanationSummary, explain, explain_since,
 };
 pub use facts::JobNotes;

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 const LAYERS: &[&[&str]] = &[
-    &["facts", "graph"],
+    &["facts", "graph", "ignore"],
     &["changes", "claims"],
     &["structure"],
     &["diagram"],
     &["text", "page"],
     &["explanation"],
+    &["narration"],
 ];
 
 #[test]

@@ -67,17 +67,21 @@ impl FuzzCorpus {
     /// # Panics
     ///
     /// If the target panics, with the input.
+    #[expect(clippy::print_stdout, reason = "the number of inputs is the result of a soak")]
     pub fn run(&self, target: impl FnMut(&[u8])) {
         let soak = std::env::var_os(SOAK).is_some();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let seed = if soak { now.as_nanos() as u64 } else { 1 };
-        if let Err(bad) = self.search(if soak { LONG } else { SHORT }, seed, target) {
-            let text: String = bad.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            panic!(
-                "input {} of seed {seed} breaks the target; as a file of {}: printf {text} | xxd -r -p",
-                bad.after,
-                self.folder.display()
-            );
+        match self.search(if soak { LONG } else { SHORT }, seed, target) {
+            Ok(count) => println!("{}: {count} inputs", self.folder.display()),
+            Err(bad) => {
+                let text: String = bad.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                panic!(
+                    "input {} of seed {seed} breaks the target; as a file of {}: printf {text} | xxd -r -p",
+                    bad.after,
+                    self.folder.display()
+                );
+            }
         }
     }
 

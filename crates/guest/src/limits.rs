@@ -29,6 +29,10 @@ pub const REAPS_IN_A_ROW: usize = 256;
 /// Time limit for a forked child to become its program. Exec takes milliseconds; a hostile process of the same user may
 /// stop the child in between, and this ends the wait.
 pub const EXEC_WAIT: Duration = Duration::from_secs(5);
+/// Time between two looks at the memory in use, while the job has processes: a look at ten processes takes 0.1 ms.
+pub const GAUGE_INTERVAL: Duration = Duration::from_secs(2);
+/// Processes whose memory is added up: a job may have that many, and a server's operator may allow it more.
+pub const GAUGED_PROCESSES: usize = 4096;
 /// Capacity of the job's output pipes: the output that a command can print without blocking while keeper is being restarted. Four
 /// times the kernel's default; the kernel gives less, without harm, to users who hold many.
 pub const PIPE_BYTES: usize = 256 * 1024;
@@ -211,6 +215,10 @@ pub mod kernels {
 
     /// After a time limit interrupted an execution, the kernel is restarted unless it obeys within this.
     pub const INTERRUPT_PATIENCE: Duration = Duration::from_secs(3);
+    /// A command of bash that missed an interrupt between fork and exec gets it again after this, then after three times as long.
+    pub const INTERRUPT_REPEAT: Duration = Duration::from_millis(100);
+    /// Most repeats; the last comes 1.3 s after the interrupt, well within [`INTERRUPT_PATIENCE`].
+    pub const INTERRUPT_REPEATS: u32 = 3;
     /// After the reply the idle status comes at once; a kernel that forgets it is not waited for.
     pub const IDLE_PATIENCE: Duration = Duration::from_secs(2);
     /// Most time for late output after the reply, however much there is.

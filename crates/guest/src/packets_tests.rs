@@ -49,6 +49,7 @@ fn call() -> impl Strategy<Value = SpawnerCall> {
     prop_oneof![
         command().prop_map(SpawnerCall::Spawn),
         (id(), any::<i32>()).prop_map(|(id, signal)| SpawnerCall::Signal { id, signal }),
+        (id(), any::<i32>()).prop_map(|(id, signal)| SpawnerCall::SignalDeaf { id, signal }),
         Just(SpawnerCall::KillEverything),
         id().prop_map(|id| SpawnerCall::Forget { id }),
         Just(SpawnerCall::Roll),

@@ -17,7 +17,7 @@ use crate::preamble::{PREAMBLE, skip_to_preamble};
 use crate::streams::{Duplex, Link};
 
 /// The newest protocol generation this build speaks. A link uses the lower of both sides' newest.
-pub const GENERATION: u32 = 1;
+pub const GENERATION: u32 = 2;
 /// The oldest generation this build speaks: the one before its own, so that sandboxes outlive an upgrade of the server.
 pub const OLDEST_GENERATION: u32 = if GENERATION > 1 { GENERATION - 1 } else { 1 };
 /// The generations of this build.

@@ -47,6 +47,31 @@ pub struct BootConfig {
     pub open_files: u64,
     /// The machine shuts down this many seconds after boot, even without the host.
     pub lifetime_s: u64,
+    /// Seconds that a machine of this host may take to boot; programs inside get as much more time to start. 0 for containers.
+    #[serde(default)]
+    pub boot_time_s: u64,
+    /// The size that programs of the job see; without it they see that of the kernel's machine.
+    #[serde(default)]
+    pub size: Option<MachineSize>,
+}
+
+/// The size of a machine by the limits of its job. Programs choose by it how many threads they start and how much they keep in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineSize {
+    /// Processor time in each period of [`JobLimits::PERIOD_US`](crate::JobLimits::PERIOD_US).
+    pub cpu_quota_us: u64,
+    /// Memory of the job.
+    pub memory_bytes: u64,
+    /// Maximum number of processes and threads together.
+    pub pids: u64,
+}
+
+impl MachineSize {
+    /// Returns the number of processors that are worth using at once.
+    pub fn processors(&self) -> usize {
+        let whole = self.cpu_quota_us.div_ceil(crate::JobLimits::PERIOD_US).max(1);
+        usize::try_from(whole).unwrap_or(usize::MAX)
+    }
 }
 
 /// Extra work of init and spawner in a container of Docker or Podman: a user namespace, a minimal /dev, and mounts without devices

@@ -200,6 +200,20 @@ pub struct WindowInfo {
     pub active: bool,
 }
 
+/// Asks for the next picture of a recorded desktop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextPicture {
+    /// Shortest time before the screen is looked at.
+    pub after_ms: u64,
+}
+
+/// A picture of a recorded desktop. Its bytes follow in data frames.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedPicture {
+    /// Bytes of the PNG.
+    pub png_bytes: u64,
+}
+
 /// The rights with which a viewer connects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -28,10 +28,11 @@ pub mod rfb;
 
 pub use agent::{AGENT_AGAIN, AGENT_PROGRAM, AGENT_SOCKET_VARIABLE, AgentRequest};
 pub use boot::{
-    BOOT_FD, BootConfig, BootFd, EGRESS_PORT, EngineMachine, LinkTarget, SCRIPTS, Secret, SpawnerSource,
+    BOOT_FD, BootConfig, BootFd, EGRESS_PORT, EngineMachine, LinkTarget, MachineSize, SCRIPTS, Secret,
+    SpawnerSource,
 };
 pub use changes::{ChangedPath, WorkspaceChanges};
-pub use desktop::{DesktopMode, GuiAction, GuiClick, GuiResult, WindowInfo};
+pub use desktop::{DesktopMode, GuiAction, GuiClick, GuiResult, NextPicture, RecordedPicture, WindowInfo};
 pub use error_chain::ErrorChain;
 pub use errors::{GuestError, GuestErrorCode};
 pub use events::{Ack, GuestEvent, GuestRequest, Resume, SequencedEvent};

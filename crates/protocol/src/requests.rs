@@ -146,6 +146,10 @@ pub enum Request {
     },
     /// Reads the last picture of the desktop. Answered by `Reply::Picture`, then by data frames of exactly `length` bytes.
     LastScreenshot,
+    /// Records the desktop without starting it or keeping it up. Answered by `Reply::Done`. The host then asks for one picture after
+    /// another with `NextPicture`; keeper answers each with `RecordedPicture`, and with the PNG in data frames, once the screen differs
+    /// from the picture before. Only over links of generation 2.
+    RecordDesktop,
     /// Starts another kernel. Answered by `Reply::Kernel` once the kernel is ready.
     StartKernel {
         /// The language of the kernel.

@@ -1,11 +1,11 @@
-//! Gives up every right but reading one folder: no new privileges, limits on memory and time, Landlock, seccomp.
+//! Gives up every right but reading the folders it was given: no new privileges, limits on memory and time, Landlock, seccomp.
 //!
 //! The source files are hostile and the grammars are C. Whoever takes over the parser finds a process that can read the
-//! folder it was given, write to its standard output, and nothing else: no network, no other files, no programs.
+//! folders, write to its standard output, and nothing else: no network, no other files, no programs.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::path::PathBuf;
 
 use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, Ruleset, RulesetAttr as _,
@@ -37,7 +37,10 @@ pub(crate) enum ReaderSurroundings {
 }
 
 /// Gives up the rights of this process. Must run before the first thread is started and before anything is read.
-pub(crate) fn confine(folder: &Path, surroundings: ReaderSurroundings) -> Result<(), ReaderFailure> {
+pub(crate) fn confine<'folder>(
+    folders: impl Iterator<Item = &'folder PathBuf>,
+    surroundings: ReaderSurroundings,
+) -> Result<(), ReaderFailure> {
     for (resource, value) in [
         (Resource::As, ADDRESS_SPACE_BYTES),
         (Resource::Cpu, PROCESSOR_SECONDS),
@@ -49,7 +52,7 @@ pub(crate) fn confine(folder: &Path, surroundings: ReaderSurroundings) -> Result
     }
     rustix::thread::set_no_new_privs(true).map_err(fails("no-new-privileges"))?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(fails("non-dumpable"))?;
-    let walled = landlock(folder);
+    let walled = landlock(folders);
     if surroundings == ReaderSurroundings::Host {
         walled?;
     }
@@ -68,11 +71,9 @@ fn fails<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> ReaderFailur
     move |error| ReaderFailure::Confine(format!("{what}: {error}"))
 }
 
-/// Allows reading below the folder, and no other file access.
-fn landlock(folder: &Path) -> Result<(), ReaderFailure> {
-    let handle = std::fs::File::open(folder)
-        .map_err(|error| ReaderFailure::Read(format!("open {}", folder.display()), error))?;
-    let status = Ruleset::default()
+/// Allows reading below the folders, and no other file access.
+fn landlock<'folder>(folders: impl Iterator<Item = &'folder PathBuf>) -> Result<(), ReaderFailure> {
+    let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V1))
         .map_err(fails("Landlock is not in this kernel"))?
@@ -82,11 +83,15 @@ fn landlock(folder: &Path) -> Result<(), ReaderFailure> {
         .scope(Scope::from_all(ABI::V7))
         .map_err(fails("scopes"))?
         .create()
-        .map_err(fails("create the rules"))?
-        .add_rule(PathBeneath::new(handle.as_fd(), AccessFs::ReadFile | AccessFs::ReadDir))
-        .map_err(fails("allow the folder"))?
-        .restrict_self()
-        .map_err(fails("restrict"))?;
+        .map_err(fails("create the rules"))?;
+    for folder in folders {
+        let handle = std::fs::File::open(folder)
+            .map_err(|error| ReaderFailure::Read(format!("open {}", folder.display()), error))?;
+        rules = rules
+            .add_rule(PathBeneath::new(handle.as_fd(), AccessFs::ReadFile | AccessFs::ReadDir))
+            .map_err(fails("allow a folder"))?;
+    }
+    let status = rules.restrict_self().map_err(fails("restrict"))?;
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err(ReaderFailure::Confine("the kernel did not enforce the file rules".to_owned()));
     }

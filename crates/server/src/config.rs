@@ -60,6 +60,8 @@ pub struct ServerConfig {
     pub workspace_owner: Option<Arc<dyn WorkspaceOwner>>,
     /// The static program that explains results inside sandboxes; without it there are no explanations.
     pub reader: Option<&'static [u8]>,
+    /// Longest time for words of a model on the result of a task; zero for none.
+    pub explain_words: Duration,
     /// Points at which a test makes the server die.
     pub fail_points: FailPoints,
 }
@@ -71,7 +73,12 @@ impl ServerConfig {
             data,
             store: StoreConfig::default(),
             blobs: BlobsConfig::default(),
-            default_limits: JobLimits { machine: Limits::default(), timeout_s: 3600, idle_timeout_s: None },
+            default_limits: JobLimits {
+                machine: Limits::default(),
+                timeout_s: 3600,
+                idle_timeout_s: None,
+                recording_mib: 64,
+            },
             greatest_limits: JobLimits {
                 machine: Limits {
                     cpus: 256.0,
@@ -82,6 +89,7 @@ impl ServerConfig {
                 },
                 timeout_s: 7 * 24 * 3600,
                 idle_timeout_s: None,
+                recording_mib: 64 * 1024,
             },
             admission: AdmissionConfig {
                 concurrency: 64,
@@ -107,6 +115,7 @@ impl ServerConfig {
             link_timeout: Duration::from_secs(20),
             workspace_owner: None,
             reader: None,
+            explain_words: Duration::from_secs(90),
             fail_points: FailPoints::default(),
         }
     }

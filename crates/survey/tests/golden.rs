@@ -20,6 +20,7 @@ fn lines(facts: &ProjectFacts) -> String {
             UseKind::Import => "imports",
             UseKind::Call => "calls",
             UseKind::Reference => "mentions",
+            UseKind::Indirect => "is given and calls",
         };
         let from = one.from_symbol.as_deref().unwrap_or("-");
         let to = one.to_symbol.as_deref().unwrap_or("-");

@@ -18,6 +18,7 @@ pub fn shell(code: &str) -> NewJob {
         egress: Vec::new(),
         git: None,
         task: TaskOptions::default(),
+        flavour: None,
     }
 }
 

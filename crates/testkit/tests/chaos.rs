@@ -8,11 +8,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use sandyard_server::app::{JobState, WithOutput};
+use sandyard_server::app::{FailureCode, JobState, WithOutput};
 use sandyard_server::audit::verify_lines;
 use sandyard_server::job::JobId;
 use sandyard_testkit::{TestYard, shell};
 
+/// Attempts that the yard gives a job to start.
+const START_ATTEMPTS: u32 = 3;
 /// Steps of one history.
 const STEPS: usize = 40;
 
@@ -41,6 +43,8 @@ struct History {
     chance: Chance,
     jobs: Vec<Scheduled>,
     notes: tempfile::TempDir,
+    /// Faults that may cost a job an attempt to start.
+    setbacks: u32,
 }
 
 impl History {
@@ -53,7 +57,10 @@ impl History {
             7 => self.disturb(&yard, Disturbance::Keeper).await,
             8 => self.disturb(&yard, Disturbance::Link).await,
             9 => self.script(&yard),
-            10 => return yard.crash().restart().await.unwrap(),
+            10 => {
+                self.setbacks += 1;
+                return yard.crash().restart().await.unwrap();
+            }
             _ => tokio::time::sleep(Duration::from_millis(self.chance.below(60))).await,
         }
         yard
@@ -111,6 +118,7 @@ impl History {
 
     fn script(&mut self, yard: &TestYard) {
         let (failing, full, refused) = (self.chance.below(2), self.chance.below(2), self.chance.below(3));
+        self.setbacks += u32::try_from(failing).unwrap();
         yard.world.script(|faults| {
             faults.failing_starts = u32::try_from(failing).unwrap();
             faults.full_starts = u32::try_from(full).unwrap();
@@ -133,7 +141,11 @@ async fn check(seed: u64, yard: &TestYard, history: &History) {
         assert!(runs <= 1, "seed {seed}: {} ran {runs} times", job.id);
         // A keeper that dies between noting the job and forking it leaves it interrupted, which the job says.
         let interrupted = job.keeper_killed && status.exit_code == Some(137) && status.stdout_bytes == 0;
-        if !job.disturbed && !interrupted {
+        // A job has three attempts. On a slow host one job may meet three faults while it starts; then it never runs.
+        let start_failed =
+            status.error.as_ref().is_some_and(|error| error.code == FailureCode::SandboxStartFailed);
+        let unlucky = start_failed && history.setbacks >= START_ATTEMPTS && runs == 0;
+        if !job.disturbed && !interrupted && !unlucky {
             assert_eq!(status.state, JobState::Succeeded, "seed {seed}: {status:?}");
             assert_eq!((status.stdout_tail.as_str(), runs), ("a\nb\n", 1), "seed {seed}");
         }
@@ -168,7 +180,7 @@ async fn check_audit(seed: u64, yard: &TestYard, id: &JobId, state: JobState) {
 async fn live_through(seed: u64) {
     let mut yard = TestYard::with(|config| config.admission.concurrency = 4).await.unwrap();
     let notes = tempfile::tempdir().unwrap();
-    let mut history = History { chance: Chance(seed), jobs: Vec::new(), notes };
+    let mut history = History { chance: Chance(seed), jobs: Vec::new(), notes, setbacks: 0 };
     for _ in 0..STEPS {
         yard = history.step(yard).await;
     }
@@ -179,7 +191,9 @@ async fn live_through(seed: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l29_random_histories_converge() {
-    for seed in [1, 2, 3, 5, 8, 13, 21, 34] {
+    let soak = std::env::var_os("SANDYARD_SOAK").is_some();
+    let more = if soak { 100..200 } else { 0..0 };
+    for seed in [1, 2, 3, 5, 8, 13, 21, 34].into_iter().chain(more) {
         live_through(seed).await;
     }
 }

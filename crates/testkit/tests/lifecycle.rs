@@ -5,7 +5,10 @@
 use std::time::Duration;
 
 use sandyard_protocol::OutputStream;
-use sandyard_server::app::{FailureCode, InputFile, JobState, NewJob, RequestedLimits, SandboxState};
+use sandyard_sandbox::driver::Usage;
+use sandyard_server::app::{
+    FailureCode, InputFile, JobState, NewJob, RequestedLimits, SandboxState, WithOutput,
+};
 use sandyard_testkit::{TestYard, session, shell};
 
 /// Returns the files that the job left. The host adds a folder of its own, which is left out.
@@ -176,4 +179,20 @@ async fn r10_bytes_that_are_no_text_come_back_as_they_were() {
     let log = yard.log(&status.id, OutputStream::Stdout).await.unwrap();
     assert!(log.starts_with(b"\xff\0\x1b[31mred\r\n"));
     assert_eq!(log.len(), 100_012);
+}
+
+/// A virtual machine's own count is gone with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_is_told_while_a_job_runs_and_after_its_machine_died() {
+    let yard = TestYard::new().await.unwrap();
+    let usage = Usage { cpu_s: 1.5, peak_memory_bytes: 7, ..Usage::default() };
+    yard.world.script(|faults| faults.usage = usage);
+    let id = yard.schedule(shell("sleep 600")).await.unwrap();
+    let running = yard.wait(&id, "its usage", |status| status.usage.is_some()).await.unwrap();
+    assert_eq!((running.state, running.usage), (JobState::Running, Some(usage)));
+    for machine in yard.world.alive() {
+        yard.world.kill(&machine).await;
+    }
+    let ended = yard.ended(&id).await.unwrap();
+    assert_eq!((ended.state, ended.usage), (JobState::Failed, Some(usage)));
 }

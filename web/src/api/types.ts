@@ -20,6 +20,8 @@ export type ListingView = Schemas["ListingView"];
 export type FileEntryView = Schemas["FileEntryView"];
 export type FileBody = Schemas["FileBody"];
 export type ShellView = Schemas["ShellView"];
+export type FramesView = Schemas["FramesView"];
+export type UsageSeriesView = Schemas["UsageSeriesView"];
 export type EventBody = Schemas["EventBody"];
 
 /** An event of a job with its number, which is the `id` field of the stream. */

@@ -52,7 +52,7 @@ export function Changes({ job }: RoomProps) {
   const rows = useMemo(() => (files ? rowsOf(files, folded) : []), [files, folded]);
   if (failure) return <p class="banner banner-bad" role="alert"><Icon name="warn" />{failure}</p>;
   if (patch && "none" in patch) return <div class="empty"><p>{patch.none}</p>{job.sandbox === "live" && <button type="button" onClick={load}><Icon name="repeat" />Look again</button>}</div>;
-  if (!files || !patch) return <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>;
+  if (!files || !patch) return <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>;
   const [added, removed] = files.reduce(([plus, minus], file) => [plus + file.added, minus + file.removed], [0, 0]);
   const toggle = (index: number) => setFolded((old) => {
     const next = new Set(old);

@@ -11,8 +11,9 @@ import { go, jobAddress } from "../ui/router";
 import { VirtualList } from "../ui/virtual-list";
 import type { RoomProps } from "../job/job-page";
 import { tokenLines } from "./highlight";
+import { cellsOf, NotebookView } from "./notebook";
 import type { Entry, FileSource } from "./source";
-import { SHOWN_BYTES, sourceOf, textOf } from "./source";
+import { isNotebook, NOTEBOOK_BYTES, SHOWN_BYTES, sourceOf, textOf } from "./source";
 
 const IMAGE = /\.(png|jpe?g|gif|webp)$/i;
 
@@ -111,7 +112,9 @@ function FileView({ job, source, path, onClose, onChanged }: FileViewProps) {
   const load = () => source.read(path).then((read) => { setContent(read); setFailure(null); }, (error: unknown) => setFailure(messageOf(error)));
   useEffect(() => void load(), [source, path]);
   const text = useMemo(() => (content ? textOf(content.bytes) : null), [content]);
-  const whole = content !== null && content.size <= SHOWN_BYTES;
+  const whole = content !== null && content.size <= (isNotebook(path) ? NOTEBOOK_BYTES : SHOWN_BYTES);
+  const notebook = useMemo(() => (isNotebook(path) && whole && text !== null ? cellsOf(text) : null), [text, whole]);
+  const [asText, setAsText] = useState(false);
   const save = async () => {
     try {
       await request(`/jobs/${job}/files/${encodePath(path)}`, { method: "PUT", body: edited ?? "" });
@@ -142,18 +145,24 @@ function FileView({ job, source, path, onClose, onChanged }: FileViewProps) {
         <bdi class="mono file-path">{plain(path)}</bdi>
         {content && <span class="faint">{bytes(content.size)}</span>}
         <span class="space" />
+        {notebook && edited === null && (
+          <div class="segments" role="group" aria-label="View">
+            <button type="button" aria-pressed={!asText} onClick={() => setAsText(false)}>Notebook</button>
+            <button type="button" aria-pressed={asText} onClick={() => setAsText(true)}>Text</button>
+          </div>
+        )}
         {edited !== null && <button type="button" class="quiet" onClick={() => setEdited(null)}>Discard</button>}
         {edited !== null && <button type="button" class="primary" onClick={() => void save()}>Save</button>}
         {edited === null && source.live && whole && text !== null && <button type="button" onClick={() => setEdited(text)}>Edit</button>}
         {content && (source.live || whole) && <button type="button" class="square" aria-label="Download the file" title="Download the file" onClick={() => void download()}><Icon name="download" /></button>}
       </div>
       {failure && <p class="banner banner-bad" role="alert"><Icon name="warn" />{failure}</p>}
-      {!content && !failure && <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /><i /></div>}
+      {!content && !failure && <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /></div>}
       {edited !== null && (
         <textarea class="editor mono" aria-label={`Content of ${path}`} spellcheck={false} value={edited} onInput={(event) => setEdited(event.currentTarget.value)}
           onKeyDown={(event) => { if (event.key === "s" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); void save(); } }} />
       )}
-      {content && edited === null && (IMAGE.test(path) && whole ? <ImageView bytes={content.bytes} path={path} /> : text === null ? <p class="empty">These bytes are no text.</p> : <CodeView path={path} text={text} cut={!whole} />)}
+      {content && edited === null && (IMAGE.test(path) && whole ? <ImageView bytes={content.bytes} path={path} /> : text === null ? <p class="empty">These bytes are no text.</p> : notebook && !asText ? <NotebookView {...notebook} path={path} /> : <CodeView path={path} text={text} cut={!whole} />)}
     </section>
   );
 }

@@ -8,6 +8,11 @@ import { readDirectory, readEntry } from "../api/zip";
 /** Bytes of a file that are shown. */
 export const SHOWN_BYTES = 1024 * 1024;
 
+/** Bytes of a notebook that are shown: its pictures are in it. */
+export const NOTEBOOK_BYTES = 8 * 1024 * 1024;
+export const isNotebook = (path: string): boolean => path.endsWith(".ipynb");
+const shownBytes = (path: string): number => (isNotebook(path) ? NOTEBOOK_BYTES : SHOWN_BYTES);
+
 export interface Entry {
   name: string;
   path: string;
@@ -49,7 +54,7 @@ class LiveSource implements FileSource {
   }
 
   async read(path: string): Promise<{ bytes: Uint8Array<ArrayBuffer>; size: number }> {
-    const answer = await request(`/jobs/${this.job}/files/${encodePath(path)}`, { headers: { range: `bytes=0-${SHOWN_BYTES - 1}` } }).catch(async (error: unknown) => {
+    const answer = await request(`/jobs/${this.job}/files/${encodePath(path)}`, { headers: { range: `bytes=0-${shownBytes(path) - 1}` } }).catch(async (error: unknown) => {
       // An empty file has no ranges.
       if ((error as { status?: number }).status === 416) return new Response("");
       throw error;
@@ -86,7 +91,7 @@ class ArchiveSource implements FileSource {
   async read(path: string): Promise<{ bytes: Uint8Array<ArrayBuffer>; size: number }> {
     const entry = (await this.#all()).find((candidate) => candidate.path === path);
     if (!entry) throw new Error("There is no such file in the result.");
-    return { bytes: await readEntry(this.job, entry, SHOWN_BYTES), size: entry.size };
+    return { bytes: await readEntry(this.job, entry, shownBytes(path)), size: entry.size };
   }
 }
 

@@ -45,7 +45,8 @@ export function useSystem(): { availability: AvailabilityView | null; settings: 
 
 export function Home() {
   const { availability, settings } = useSystem();
-  const model = settings ? (settings.models.length > 0 ? (settings.models[0] ?? "") : "") : null;
+  // The list of models is never empty: the recorded demo is among them, and no task of one's own runs on it.
+  const model = settings ? (settings.settings.find(({ key }) => key === "model")?.value ?? "") : null;
   const making = availability?.images.filter((image) => !image.ready) ?? [];
   useEffect(() => { document.title = "Sandyard"; }, []);
   return (

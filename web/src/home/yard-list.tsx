@@ -127,7 +127,7 @@ export function YardList({ empty }: { empty: preact.ComponentChildren }) {
         </select>
       </div>
       {failure && <p class="banner banner-bad" role="alert"><Icon name="warn" />{failure} Trying again.</p>}
-      {!loaded && <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>}
+      {!loaded && <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>}
       {loaded && shown.length === 0 && (filtered
         ? <div class="empty"><p>No job matches.</p><button type="button" onClick={() => setQuery({ q: null, status: null, kind: null })}>Show all jobs</button></div>
         : !failure && empty)}

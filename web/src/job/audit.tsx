@@ -40,7 +40,7 @@ export function Audit({ job }: RoomProps) {
       .then((text) => setLines(text.split("\n").filter(Boolean).map(lineOf).filter((line) => line !== null)), (error: unknown) => setFailure(messageOf(error)));
   }, [job.job_id, job.audit?.records]);
   if (failure) return <p class="banner banner-bad" role="alert"><Icon name="warn" />{failure}</p>;
-  if (!lines) return <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /><i /></div>;
+  if (!lines) return <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /></div>;
   return (
     <div class="audit">
       <div class="changes-head"><strong>{plural(lines.length, "record")}</strong><span class="faint">hash-chained{job.audit ? <> · head <code class="id">{job.audit.head.slice(0, 16)}…</code> signed</> : null}</span></div>

@@ -7,6 +7,15 @@ export interface CallWords {
 }
 
 const FIRST_LINE = 160;
+const COMMAND_TOOLS = new Set(["shell", "code"]);
+
+/** The command or code that a call runs; null for the tools that run none. */
+export function commandOf(tool: string, text: string): string | null {
+  if (!COMMAND_TOOLS.has(tool)) return null;
+  const found = parsed(text);
+  const command = found["command"] ?? found["code"];
+  return typeof command === "string" ? command.trimEnd() : "";
+}
 
 export function describeCall(tool: string, text: string): CallWords {
   const found = parsed(text);

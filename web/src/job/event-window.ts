@@ -5,7 +5,9 @@ import { follow, readEvents } from "../api/event-stream";
 import type { JobEvent } from "../api/types";
 import { isTerminal } from "../api/types";
 
-/** Events read when a job is opened, and in each further page. */
+/** Events read when a job is opened: what is in view and some more, so that the page is there at once. */
+const FIRST_EVENTS = 160;
+/** Events in each further page. */
 const PAGE_EVENTS = 600;
 /** Events that are kept. The oldest are forgotten first; they can be read again. */
 const KEPT_EVENTS = 20_000;
@@ -23,6 +25,8 @@ export class EventWindow {
   rebuilt = 0;
   #loading = false;
   #abort = new AbortController();
+  /** Ends the stream of new events alone, when the window moves away from the end. */
+  #following = new AbortController();
 
   constructor(
     readonly job: string,
@@ -33,11 +37,11 @@ export class EventWindow {
   /** Opens the window at the end, or around an event. */
   async open(around: number | null): Promise<void> {
     try {
-      const query = around === null ? `tail=${PAGE_EVENTS}&limit=${PAGE_EVENTS}` : `after=${Math.max(0, around - PAGE_EVENTS / 2)}&limit=${PAGE_EVENTS}`;
+      const query = around === null ? `tail=${FIRST_EVENTS}&limit=${FIRST_EVENTS}` : `after=${Math.max(0, around - FIRST_EVENTS / 2)}&limit=${FIRST_EVENTS}`;
       this.events = await this.#read(query);
       this.rebuilt += 1;
       this.#tell();
-      if (around === null || this.events.length < PAGE_EVENTS) this.#follow();
+      if (around === null || this.events.length < FIRST_EVENTS) this.#follow();
       else {
         this.connection = "ended";
         this.#tell();
@@ -71,6 +75,26 @@ export class EventWindow {
     }
   }
 
+  /** Moves the window to an event that it does not have. */
+  async reveal(event: number): Promise<void> {
+    const [first, last] = [this.events[0]?.id ?? 0, this.events.at(-1)?.id ?? 0];
+    if (this.#loading || (event >= first && event <= last)) return;
+    this.#loading = true;
+    try {
+      const page = await this.#read(`after=${Math.max(0, event - PAGE_EVENTS / 2)}&limit=${PAGE_EVENTS}`);
+      this.#following.abort();
+      this.events = page;
+      this.rebuilt += 1;
+      this.reachesEnd = false;
+      if (page.length < PAGE_EVENTS) this.#follow();
+      this.#tell();
+    } catch {
+      // The next moment tries again.
+    } finally {
+      this.#loading = false;
+    }
+  }
+
   /** The next page of a window that does not reach the end yet. */
   async later(): Promise<void> {
     if (this.#loading || this.reachesEnd) return;
@@ -98,6 +122,7 @@ export class EventWindow {
 
   #follow(): void {
     this.reachesEnd = true;
+    this.#following = new AbortController();
     const last = this.events.at(-1);
     if (last?.type === "state" && isTerminal(last.state)) {
       this.connection = "ended";
@@ -108,7 +133,7 @@ export class EventWindow {
       connected: (connected) => { this.connection = connected ? "live" : "away"; this.#tell(); },
       ended: () => { this.connection = "ended"; this.#tell(); },
       failed: (error) => this.#fail(error),
-    }, this.#abort.signal);
+    }, AbortSignal.any([this.#abort.signal, this.#following.signal]));
   }
 
   #append(batch: JobEvent[]): void {

@@ -36,26 +36,22 @@ interface Room {
   load?: () => Promise<ComponentType<RoomProps>>;
 }
 
-/** A room for the replay of recorded frames comes here once the server records them. */
+/** True if a job whose machine is gone may have a last picture. Recordings can be off, so the kind counts too. */
+const hadDesktop = (job: JobView): boolean => Boolean(job.recording) || job.kind === "gui" || job.kind === "task" || job.kind === "session";
+
 const ROOMS: Room[] = [
   { name: "overview", label: "Overview", icon: "info", keys: "o", has: () => true },
   { name: "changes", label: "Changes", icon: "diff", keys: "d", has: () => true, load: async () => (await import("../files/changes")).Changes },
   { name: "files", label: "Files", icon: "folder", keys: "f", has: () => true, load: async () => (await import("../files/files")).Files },
-  { name: "terminal", label: "Terminal", icon: "terminal", keys: "t", has: () => true, load: async () => (await import("./terminal")).TerminalRoom },
-  { name: "desktop", label: "Desktop", icon: "screen", keys: "v", has: () => true, load: async () => (await import("../desktop/desktop-room")).DesktopRoom },
-  { name: "previews", label: "Previews", icon: "globe", keys: "p", has: () => true, load: async () => (await import("./previews")).Previews },
+  { name: "terminal", label: "Terminal", icon: "terminal", keys: "t", has: (job) => job.sandbox !== "gone", load: async () => (await import("./terminal")).TerminalRoom },
+  { name: "desktop", label: "Desktop", icon: "screen", keys: "v", has: (job) => job.sandbox !== "gone" || hadDesktop(job), load: async () => (await import("../desktop/desktop-room")).DesktopRoom },
+  { name: "replay", label: "Replay", icon: "play", keys: "y", has: (job) => job.started_at !== null, load: async () => (await import("../replay/replay-room")).ReplayRoom },
+  { name: "usage", label: "Usage", icon: "chart", keys: "u", has: (job) => job.started_at !== null, load: async () => (await import("../usage/usage-room")).UsageRoom },
+  { name: "previews", label: "Previews", icon: "globe", keys: "p", has: (job) => job.sandbox !== "gone", load: async () => (await import("./previews")).Previews },
   { name: "explanation", label: "Explanation", icon: "book", keys: "e", has: (job) => Boolean(job.explanation), load: async () => (await import("./explanation")).Explanation },
-  { name: "recall", label: "Recall", icon: "search", keys: "m", has: (job) => job.kind === "task" && recallExists(), load: async () => (await import("./recall")).Recall },
+  { name: "recall", label: "Recall", icon: "search", keys: "m", has: (job) => job.kind === "task", load: async () => (await import("./recall")).Recall },
   { name: "audit", label: "Audit", icon: "shield", keys: "a", has: () => true, load: async () => (await import("./audit")).Audit },
 ];
-
-let recall = false;
-const recallExists = (): boolean => recall;
-
-/** True if this server answers recall: its OpenAPI document says so. */
-export function setRecall(known: boolean): void {
-  recall = known;
-}
 
 /** The status, read again at each change of state and while the job runs. */
 function useJob(id: string): { job: JobView | null; failure: unknown; refresh: () => void } {
@@ -122,7 +118,8 @@ export function JobPage({ id, room: roomName, rest }: { id: string; room: string
 
   useEffect(() => { document.title = job ? `${job.name ?? job.job_id.slice(0, 8)} · Sandyard` : "Sandyard"; }, [job?.name, id]);
 
-  const rooms = job ? ROOMS.filter((candidate) => candidate.has(job)) : ROOMS.slice(0, 1);
+  // A room that has nothing to show is left out, unless a link leads to it.
+  const rooms = job ? ROOMS.filter((candidate) => candidate.name === roomName || candidate.has(job)) : ROOMS.slice(0, 1);
   const wide = useWide();
   const fallback = wide ? "overview" : "timeline";
   const name = roomName === "timeline" && wide ? "overview" : roomName || fallback;

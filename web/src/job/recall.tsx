@@ -2,16 +2,30 @@
 
 import { useState } from "preact/hooks";
 
-import { getJson, messageOf } from "../api/client";
+import { encodePath, getJson, messageOf } from "../api/client";
 import { moment } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { plain } from "../ui/plain-text";
+import { jobAddress } from "../ui/router";
 import type { RoomProps } from "./job-page";
 
 interface Passage {
   text: string;
   score: number;
-  source?: { entry?: number; path?: string | null; at?: string | null };
+  source?: { entry?: number | null; path?: string | null; lines?: [number, number] | null; at?: string | null };
+}
+
+/** Where a passage stands: a file with its lines, or an entry of the journal. */
+function Source({ job, source }: { job: string; source: NonNullable<Passage["source"]> }) {
+  const { entry, path, lines, at } = source;
+  return (
+    <p class="recall-source">
+      {path && <a href={jobAddress(job, `files/${encodePath(path)}`)}><bdi class="mono">{plain(path)}</bdi></a>}
+      {path && lines && <span class="faint">lines {lines[0]} to {lines[1]}</span>}
+      {entry && <span class="faint">entry {entry} of the journal</span>}
+      {at && <time class="faint" dateTime={at}>{moment(at)}</time>}
+    </p>
+  );
 }
 
 export function Recall({ job }: RoomProps) {
@@ -35,7 +49,7 @@ export function Recall({ job }: RoomProps) {
       {failure && <p class="banner banner-bad" role="alert"><Icon name="warn" />{failure}</p>}
       {found?.length === 0 && <p class="empty">Nothing like it.</p>}
       {found?.map((passage, index) => (
-        <section key={index} class="card"><p class="faint">{[passage.source?.path, passage.source?.entry ? `entry ${passage.source.entry}` : "", passage.source?.at ? moment(passage.source.at) : ""].filter(Boolean).join(" · ")}</p><pre class="call-detail">{plain(passage.text)}</pre></section>
+        <section key={index} class="card">{passage.source && <Source job={job.job_id} source={passage.source} />}<pre class="call-detail">{plain(passage.text)}</pre></section>
       ))}
     </div>
   );

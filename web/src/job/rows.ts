@@ -84,6 +84,10 @@ export class RowBuilder {
       case "egress":
         this.#egress(event);
         break;
+      case "frame":
+      case "usage":
+        // The replay and the plots show them; a row for each would hide what the job did.
+        break;
       case "screenshot":
         this.rows.push({ ...base, kind: "picture", entry: event.entry, picture: event.picture });
         break;

@@ -9,6 +9,7 @@ import { place, setQuery } from "../ui/router";
 import { useStore } from "../ui/store";
 import { VirtualList } from "../ui/virtual-list";
 import type { EventWindow } from "./event-window";
+import { moment } from "./moment";
 import { RowView } from "./row-view";
 import type { Density, Row } from "./rows";
 import { RowBuilder } from "./rows";
@@ -53,7 +54,8 @@ export function Timeline({ window: window_, version, onPath }: TimelineProps) {
   const { query } = useStore(place);
   const wanted = query.get("density");
   const density: Density = DENSITIES.find((known) => known.density === wanted)?.density ?? "steps";
-  const marked = Number(query.get("event")) || null;
+  const replayed = useStore(moment);
+  const marked = replayed ?? (Number(query.get("event")) || null);
   const rows = useRows(window_, density);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const [atEnd, setAtEnd] = useState(marked === null);
@@ -81,7 +83,7 @@ export function Timeline({ window: window_, version, onPath }: TimelineProps) {
         <ConnectionWord window={window_} />
       </div>
       {window_.failure !== null && <p class="banner banner-bad" role="alert"><Icon name="warn" />{messageOf(window_.failure)}</p>}
-      {rows.length === 0 && window_.failure === null && <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>}
+      {rows.length === 0 && window_.failure === null && <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>}
       {rows.length > 0 && (
         <VirtualList
           key={`${density}-${jump}`} rows={rows} version={version} keyOf={(item) => item.key} guessHeight={guess} label="Events" role="list"

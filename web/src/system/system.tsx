@@ -3,19 +3,24 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { getJson, messageOf, request } from "../api/client";
-import type { AvailabilityView, DriverView, SettingsView, VersionView } from "../api/types";
-import { bytes, count } from "../ui/format";
-import { Icon } from "../ui/icons";
+import { titleOf } from "../api/jobs";
+import type { AvailabilityView, DriverView, JobListView, JobView, SettingsView, VersionView } from "../api/types";
+import { bytes, count, moment } from "../ui/format";
+import { Icon, StateBadge } from "../ui/icons";
+import { plain } from "../ui/plain-text";
+import { jobAddress } from "../ui/router";
 
 interface Seen {
   availability?: AvailabilityView;
   settings?: SettingsView;
   version?: VersionView;
+  failed?: JobView[];
   metrics?: Map<string, number>;
   ready?: string;
 }
 
 const AGAIN_MS = 5000;
+const FAILED_JOBS = 8;
 
 /** Samples of Prometheus text, by name with labels. */
 function samples(text: string): Map<string, number> {
@@ -40,6 +45,7 @@ export function System() {
         getJson<AvailabilityView>("/drivers").then((availability) => add({ availability }), fail);
         getJson<VersionView>("/version").then((version) => add({ version }), fail);
         getJson<SettingsView>("/settings").then((settings) => add({ settings }), fail);
+        getJson<JobListView>(`/jobs?status=error&limit=${FAILED_JOBS}`).then(({ jobs }) => add({ failed: jobs }), fail);
         request("/metrics").then((answer) => answer.text()).then((text) => add({ metrics: samples(text) }), fail);
         request("/readyz").then(() => add({ ready: "" }), (error: unknown) => add({ ready: messageOf(error) }));
       }
@@ -61,12 +67,14 @@ export function System() {
         <Tile name="Ready" value={seen.ready === undefined ? "…" : seen.ready === "" ? "yes" : "no"} detail={seen.ready || "accepts work"} tone={seen.ready ? "bad" : "good"} />
         <Tile name="Version" value={seen.version?.version ?? "…"} detail={seen.version ? `audit key ${seen.version.audit_key?.slice(0, 8) ?? ""}…` : ""} />
         <Tile name="Retention" value={setting("retention_days") ? `${setting("retention_days")} days` : "…"} detail={setting("retention_gib") ? `at most ${setting("retention_gib")} GiB` : ""} />
-        <Tile name="Sandboxes" value={setting("concurrency") ? `at most ${setting("concurrency")}` : "…"} detail={setting("queue") ? `queue of ${count(Number(setting("queue")))}` : ""} />
+        <Tile name="Sandboxes" value={setting("concurrency") ? `${seen.metrics?.get("sandyard_sandboxes") ?? 0} of ${setting("concurrency")}` : "…"} detail={setting("queue") ? `and a queue of ${count(Number(setting("queue")))}` : ""} />
       </div>
       <section class="card"><h2>Drivers</h2><p class="faint">In the order in which a job gets them.</p>
+        {!seen.availability && <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /></div>}
         <ul class="drivers">{seen.availability?.drivers.map((driver) => <Driver key={driver.name} driver={driver} />)}</ul>
       </section>
       <section class="card"><h2>Images</h2>
+        {!seen.availability && <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /></div>}
         <ul class="drivers">
           {seen.availability?.images.map((image) => (
             <li key={image.flavour} class="driver"><span class={`driver-mark tone-${image.ready ? "good" : "wait"}`}><Icon name={image.ready ? "check" : "repeat"} /></span>
@@ -75,6 +83,7 @@ export function System() {
           ))}
         </ul>
       </section>
+      {seen.failed && <Failures jobs={seen.failed} />}
       {seen.metrics && <Figures metrics={seen.metrics} />}
       <section class="card"><h2>Settings in effect</h2>
         <div class="table-scroll" tabIndex={0} role="region" aria-label="Settings"><table>
@@ -106,11 +115,42 @@ function Driver({ driver }: { driver: DriverView }) {
   );
 }
 
-function Figures({ metrics }: { metrics: Map<string, number> }) {
-  const rows = [...metrics].filter(([name]) => !name.includes("_bucket")).slice(0, 60);
+function Failures({ jobs }: { jobs: JobView[] }) {
   return (
-    <section class="card"><h2>Load</h2>
-      <dl class="figures">{rows.map(([name, value]) => <div key={name}><dt>{name.replace(/^sandyard_/, "").replaceAll("_", " ")}</dt><dd>{name.includes("bytes") ? bytes(value) : count(value)}</dd></div>)}</dl>
+    <section class="card"><div class="card-head"><h2>Recent failures</h2><span class="space" />{jobs.length > 0 && <a href="/?status=error">All of them</a>}</div>
+      {jobs.length === 0 && <p class="faint">No job that is kept has failed.</p>}
+      <ul class="drivers">
+        {jobs.map((job) => (
+          <li key={job.job_id} class="driver"><StateBadge state={job.state} compact />
+            <div><a href={jobAddress(job.job_id)}><bdi>{plain(titleOf(job))}</bdi></a> <time class="faint" dateTime={job.finished_at ?? job.created_at}>{moment(job.finished_at ?? job.created_at)}</time>
+              <p>{plain((job.error?.message ?? job.reason ?? "").slice(0, 300))}</p>
+            </div>
+          </li>
+        ))}
+      </ul>
     </section>
   );
 }
+
+/** Metrics with words for people, in the order in which they matter. The rest is one click away. */
+const KNOWN: [string, string][] = [
+  ["sandboxes", "Sandboxes now"], ["reserved_memory_mib", "Memory promised, MiB"], ["reserved_disk_mib", "Disk promised, MiB"],
+  ['jobs{state="queued"}', "Jobs in the queue"], ['jobs{state="running"}', "Jobs running"], ['jobs{state="waiting"}', "Jobs that ask"],
+  ["jobs_accepted_total", "Jobs accepted"], ["sandboxes_started_total", "Sandboxes started"], ["sandbox_starts_failed_total", "Starts that failed"],
+  ["output_bytes_total", "Output stored"], ["artifact_bytes_total", "Results stored"], ['http_responses_total{class="5xx"}', "Answers with 5xx"],
+];
+
+function Figures({ metrics }: { metrics: Map<string, number> }) {
+  const known = KNOWN.map(([name, words]) => [name, words, metrics.get(`sandyard_${name}`)] as const).filter(([, , value]) => value !== undefined);
+  const rest = [...metrics].filter(([name]) => !name.includes("_bucket"));
+  return (
+    <section class="card"><h2>Load</h2>
+      <dl class="figures">{known.map(([name, words, value]) => <div key={name}><dt>{words}</dt><dd>{figure(name, value ?? 0)}</dd></div>)}</dl>
+      <details class="all-figures"><summary>All {rest.length} metrics since the start of the server</summary>
+        <dl class="figures">{rest.map(([name, value]) => <div key={name}><dt class="mono">{name.replace(/^sandyard_/, "")}</dt><dd>{figure(name, value)}</dd></div>)}</dl>
+      </details>
+    </section>
+  );
+}
+
+const figure = (name: string, value: number): string => (name.includes("bytes") ? bytes(value) : count(value));

@@ -18,5 +18,5 @@ export function Lazy<Props extends object>({ load, props }: LazyProps<Props>) {
     load().then((part) => setPart(() => part), (error: unknown) => setFailure(messageOf(error)));
   }, []);
   if (failure) return <p class="banner banner-bad" role="alert"><Icon name="warn" />This part could not be loaded: {failure}. Reload the page.</p>;
-  return Part ? <Part {...props} /> : <div class="skeleton-rows" aria-busy="true" aria-label="Loading"><i /><i /></div>;
+  return Part ? <Part {...props} /> : <div class="skeleton-rows" role="status" aria-busy="true" aria-label="Loading"><i /><i /></div>;
 }

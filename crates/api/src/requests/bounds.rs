@@ -55,6 +55,8 @@ pub const DISK_MIB: RangeInclusive<u64> = 16..=16 * 1024 * 1024;
 pub const PIDS: RangeInclusive<u64> = 8..=4 * 1024 * 1024;
 /// Mebibytes of disk in a second.
 pub const IO_MIB_S: RangeInclusive<u64> = 1..=1024 * 1024;
+/// Mebibytes of a recorded desktop; 0 for none.
+pub const RECORDING_MIB: RangeInclusive<u64> = 0..=64 * 1024;
 /// Any time limit: up to thirty days.
 pub const TIMEOUT_S: RangeInclusive<u64> = 1..=30 * 24 * 3600;
 /// Steps of an agent.

@@ -120,25 +120,31 @@ pub struct ScheduleBody {
     /// A repository to clone into the workspace first; `egress` must allow its host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitBody>,
+    /// The image of the sandbox: `base`, `full` or `dev`. If not given, the full one where it is needed or there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "dev")]
+    pub flavour: Option<String>,
 }
 
 /// Requested limits. The configuration of the server provides those that are not given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = LimitsRequest)]
 pub struct RequestedLimits {
-    /// Number of processors; fractions are allowed.
+    /// Number of processors; fractions are allowed. 2 if not given.
     pub cpus: Option<f64>,
-    /// Memory of the job.
+    /// Memory of the job. 2048 if not given.
     pub memory_mib: Option<u64>,
-    /// Writable disk.
+    /// Writable disk. 4096 if not given, or less where the host has less.
     pub disk_mib: Option<u64>,
-    /// Processes and threads.
+    /// Processes and threads. 1024 if not given.
     pub pids: Option<u64>,
-    /// Mebibytes read from disks in a second, and written to them.
+    /// Mebibytes read from disks in a second, and written to them. 256 if not given.
     pub io_mib_s: Option<u64>,
-    /// Wall-clock time.
+    /// Size of the recording of the desktop; 0 records nothing.
+    pub recording_mib: Option<u64>,
+    /// Wall-clock time. 3600 if not given.
     pub timeout_s: Option<u64>,
-    /// Time without output.
+    /// Time without output. No limit if not given.
     pub idle_timeout_s: Option<u64>,
 }
 
@@ -223,6 +229,7 @@ impl RequestBody for ScheduleBody {
         ("limits.disk_mib", NumberBounds::Whole(bounds::DISK_MIB)),
         ("limits.pids", NumberBounds::Whole(bounds::PIDS)),
         ("limits.io_mib_s", NumberBounds::Whole(bounds::IO_MIB_S)),
+        ("limits.recording_mib", NumberBounds::Whole(bounds::RECORDING_MIB)),
         ("limits.timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
         ("limits.idle_timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
         ("budget.steps", NumberBounds::Whole(bounds::STEPS)),

@@ -116,6 +116,25 @@ impl RequestBody for ReplyRequest {
     }
 }
 
+/// Body of `POST /jobs/{id}/extend`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExtendRequest {
+    /// Seconds that the job may run from now on. A job that may run longer already keeps its time.
+    pub timeout_s: u64,
+}
+
+impl ExtendRequest {
+    /// Reads and checks a body.
+    pub fn from_json(body: &Value) -> Result<Self, ApiError> {
+        read(body)
+    }
+}
+
+impl RequestBody for ExtendRequest {
+    const NUMBERS: &'static [(&'static str, NumberBounds)] =
+        &[("timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S))];
+}
+
 /// Body of `POST /jobs/{id}/tickets`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TicketRequest {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::recording::RecordingView;
 use crate::{JobFailure, JobId, JobKind, Timestamp};
 
 /// The state of a job, reduced to four values.
@@ -164,6 +165,9 @@ pub struct JobView {
     pub name: Option<String>,
     /// Kind of the job.
     pub kind: JobKind,
+    /// The first 200 characters of the task or code; in a list, the first line of them.
+    #[serde(default)]
+    pub input: Option<String>,
     /// Status of the job.
     pub status: JobStatus,
     /// State of the job.
@@ -202,14 +206,47 @@ pub struct JobView {
     pub download_url: Option<String>,
     /// Explanation of the result.
     pub explanation: Option<ExplanationView>,
+    /// Recording of the desktop; `null` if nothing was recorded.
+    pub recording: Option<RecordingView>,
     /// Path of the desktop.
     pub desktop_url: String,
     /// Path of JupyterLab.
     pub lab_url: String,
-    /// Resources that the job used.
+    /// Limits in effect.
+    #[serde(default)]
+    pub limits: LimitsView,
+    /// Hosts that the job may reach.
+    #[serde(default)]
+    pub egress: Vec<String>,
+    /// Names of the environment variables of the request; values may be secrets.
+    #[serde(default)]
+    pub env_names: Vec<String>,
+    /// Model of a task.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Resources that the job used, so far while it runs.
     pub usage: UsageView,
     /// Signed head of the audit.
     pub audit: Option<AuditView>,
+}
+
+/// Limits of a job: those of the request, and the server's own for the rest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LimitsView {
+    /// Number of processors.
+    pub cpus: f64,
+    /// Memory of the job.
+    pub memory_mib: u64,
+    /// Writable disk.
+    pub disk_mib: u64,
+    /// Processes and threads.
+    pub pids: u64,
+    /// Mebibytes read from disks in a second, and written to them.
+    pub io_mib_s: u64,
+    /// Wall-clock time from the start of the work. `POST /jobs/{id}/extend` raises it.
+    pub timeout_s: u64,
+    /// Time without output; `null` for no limit.
+    pub idle_timeout_s: Option<u64>,
 }
 
 /// What a queued job waits for.

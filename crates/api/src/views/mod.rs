@@ -5,16 +5,20 @@ mod files;
 mod gui;
 mod job;
 mod processes;
+mod recording;
+mod stats;
 mod yard;
 
 pub use code::{CodeError, CodeEvent, CodeStatus, CodeView, KernelListView, KernelView};
 pub use files::{FileEntryView, FileStatView, ListingView, SearchHitView, SearchView};
 pub use gui::{GuiResultView, GuiView, ImageBytesView, WindowView};
 pub use job::{
-    AuditView, ExplanationView, IsolationView, JobListView, JobState, JobStatus, JobView, SandboxState,
-    ScheduleView, ShellView, TicketView, UsageView, WaitingView, WantedResource,
+    AuditView, ExplanationView, IsolationView, JobListView, JobState, JobStatus, JobView, LimitsView,
+    SandboxState, ScheduleView, ShellView, TicketView, UsageView, WaitingView, WantedResource,
 };
 pub use processes::{ProcessListView, ProcessView};
+pub use recording::{FrameView, FramesView, RecordingView, UsageSampleView, UsageSeriesView};
+pub use stats::StatsView;
 pub use yard::{
     AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, SettingView, SettingsView,
     VersionView,

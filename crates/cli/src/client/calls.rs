@@ -16,6 +16,7 @@ impl ApiTransport for ApiClient {
             CallVerb::Post => Method::POST,
             CallVerb::Put => Method::PUT,
             CallVerb::Patch => Method::PATCH,
+            CallVerb::Delete => Method::DELETE,
         };
         let mut collector = call.collector();
         let mut request = self.request(method, &call.path).body(call.body);

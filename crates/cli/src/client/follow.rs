@@ -29,6 +29,8 @@ pub(crate) struct Follow {
     reader: Option<SseReader>,
     last_state: Option<JobState>,
     patience: RetryPatience,
+    /// True until the first connection of one who wants only what happens from now on.
+    from_now: bool,
 }
 
 impl Follow {
@@ -41,7 +43,13 @@ impl Follow {
             reader: None,
             last_state: None,
             patience: RetryPatience::default(),
+            from_now: false,
         }
+    }
+
+    /// Follows a job from now on. It must not have ended.
+    pub(crate) fn from_now(client: ApiClient, job: &str) -> Self {
+        Self { from_now: true, ..Self::new(client, job) }
     }
 
     /// Returns the next observation. May be cancelled at any time without losing an event.
@@ -72,8 +80,11 @@ impl Follow {
 
     /// Tries to connect once; `Some` is an observation for the caller.
     async fn connect(&mut self) -> Result<Option<FollowUpdate>, ClientError> {
-        match self.client.events(&self.job, self.after).await {
+        let tail = self.from_now.then_some(0);
+        match self.client.events(&self.job, self.after, tail).await {
             Ok(reader) => {
+                // Later connections ask for what follows the last event; until there is one, from now on again.
+                self.from_now &= self.after == 0;
                 self.reader = Some(reader);
                 Ok(self.patience.connected().then_some(FollowUpdate::Back))
             }

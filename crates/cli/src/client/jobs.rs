@@ -2,11 +2,19 @@
 
 use reqwest::{Method, Response};
 use sandyard_api::{
-    AvailabilityView, CodeRequest, CodeView, JobListView, JobView, OutputStream, ReplyRequest, ScheduleBody,
-    ScheduleView,
+    AvailabilityView, CodeRequest, CodeView, ExtendRequest, JobListView, JobView, KernelListView,
+    OutputStream, ReplyRequest, ScheduleBody, ScheduleView, VersionView,
 };
 
-use super::{ApiClient, ClientError, SseReader};
+use super::{ApiClient, ClientError, SseReader, escape_path};
+
+/// A change of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KernelChange {
+    Interrupt,
+    Restart,
+    Remove,
+}
 
 /// Filter and page of a job list.
 #[derive(Debug, Clone, Default, serde::Serialize)]
@@ -45,12 +53,68 @@ impl ApiClient {
         self.json(self.request(Method::GET, "/jobs").query(query)).await
     }
 
-    /// Streams the events after a number.
-    pub(super) async fn events(&self, job: &str, after: u64) -> Result<SseReader, ClientError> {
-        let request =
-            self.request(Method::GET, &format!("/jobs/{job}/events")).header("accept", "text/event-stream");
+    /// Lets a job run for this many seconds from now on.
+    pub(crate) async fn extend(&self, job: &str, timeout_s: u64) -> Result<JobView, ClientError> {
+        let body = ExtendRequest { timeout_s };
+        self.json(self.request(Method::POST, &format!("/jobs/{job}/extend")).json(&body)).await
+    }
+
+    /// Returns the status of a job after it has ended, or after `wait_s` seconds.
+    pub(crate) async fn status_at_end(&self, job: &str, wait_s: u64) -> Result<JobView, ClientError> {
+        self.json(self.request(Method::GET, &format!("/jobs/{job}?wait={wait_s}&wait_for=end"))).await
+    }
+
+    /// Streams measurements of a job's sandbox.
+    pub(crate) async fn stats(&self, job: &str, query: &str) -> Result<SseReader, ClientError> {
+        let request = self.request(Method::GET, &format!("/jobs/{job}/stats{query}"));
+        Ok(SseReader::new(self.send(request.header("accept", "text/event-stream")).await?))
+    }
+
+    /// Returns the kernels of a live sandbox.
+    pub(crate) async fn kernels(&self, job: &str) -> Result<KernelListView, ClientError> {
+        self.json(self.request(Method::GET, &format!("/jobs/{job}/kernels"))).await
+    }
+
+    /// Interrupts or restarts a kernel, or removes it.
+    pub(crate) async fn change_kernel(
+        &self,
+        job: &str,
+        kernel: &str,
+        change: KernelChange,
+    ) -> Result<(), ClientError> {
+        let (method, verb) = match change {
+            KernelChange::Interrupt => (Method::POST, "/interrupt"),
+            KernelChange::Restart => (Method::POST, "/restart"),
+            KernelChange::Remove => (Method::DELETE, ""),
+        };
+        let path = format!("/jobs/{job}/kernels/{}{verb}", escape_path(kernel));
+        self.send(self.request(method, &path)).await.map(drop)
+    }
+
+    /// Streams the events after a number, with a tail only the last of those that there are and what follows.
+    pub(crate) async fn events(
+        &self,
+        job: &str,
+        after: u64,
+        tail: Option<u64>,
+    ) -> Result<SseReader, ClientError> {
+        let tail = tail.map(|tail| format!("?tail={tail}")).unwrap_or_default();
+        let request = self
+            .request(Method::GET, &format!("/jobs/{job}/events{tail}"))
+            .header("accept", "text/event-stream");
         let request = if after > 0 { request.header("last-event-id", after.to_string()) } else { request };
         Ok(SseReader::new(self.send(request).await?))
+    }
+
+    /// Returns the number of the newest event of a job; 0 if there is none.
+    pub(crate) async fn newest_event(&self, job: &str) -> Result<u64, ClientError> {
+        let request = self.request(Method::GET, &format!("/jobs/{job}/events?tail=1&wait=0"));
+        let mut reader = SseReader::new(self.send(request).await?);
+        let mut newest = 0;
+        while let Some(frame) = reader.next().await? {
+            newest = frame.id.unwrap_or(newest);
+        }
+        Ok(newest)
     }
 
     /// Streams the output so far.
@@ -104,6 +168,11 @@ impl ApiClient {
         let request = self.request(Method::POST, &format!("/jobs/{job}/code"));
         let request = request.header("accept", "text/event-stream").json(body);
         Ok(SseReader::new(self.send(request).await?))
+    }
+
+    /// Returns the version of the server.
+    pub(crate) async fn version(&self) -> Result<VersionView, ClientError> {
+        self.json(self.request(Method::GET, "/version")).await
     }
 
     /// Returns the drivers and images of the server.

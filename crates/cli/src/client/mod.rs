@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 pub(crate) use endpoint::ServerAddress;
 pub(crate) use errors::ClientError;
 pub(crate) use follow::{Follow, FollowUpdate};
-pub(crate) use jobs::JobQuery;
+pub(crate) use jobs::{JobQuery, KernelChange};
 pub(crate) use processes::{CommandUpdate, FollowCommand};
 pub(crate) use sse::SseReader;
 pub(crate) use terminal::{TerminalEvent, WindowSize};

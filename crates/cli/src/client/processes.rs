@@ -6,7 +6,7 @@
 
 use reqwest::{Method, StatusCode};
 use sandyard_api::{
-    OutputText, ProcessSignal, ProcessView, SandboxState, ShellEvent, ShellRequest, SignalRequest,
+    OutputText, ProcessSignal, ProcessView, SandboxState, ShellEvent, ShellRequest, ShellView, SignalRequest,
 };
 
 use super::patience::RetryPatience;
@@ -19,6 +19,12 @@ impl ApiClient {
             self.request(Method::POST, &format!("/jobs/{job}/shell")).header("idempotency-key", key);
         let request = request.header("accept", "text/event-stream").json(body);
         Ok(SseReader::new(self.send(request).await?))
+    }
+
+    /// Runs a short command and returns its whole answer.
+    pub(crate) async fn shell_once(&self, job: &str, command: &str) -> Result<ShellView, ClientError> {
+        let body = ShellRequest { command: command.to_owned(), ..ShellRequest::default() };
+        self.json(self.request(Method::POST, &format!("/jobs/{job}/shell")).json(&body)).await
     }
 
     /// Starts a command that runs on its own.

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
 use super::patience::RetryPatience;
-use super::{ApiClient, ClientError, ServerAddress};
+use super::{ApiClient, ClientError, ServerAddress, escape_path};
 
 /// Rows and columns of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,10 +74,17 @@ pub(crate) struct RemoteTerminal {
 }
 
 impl ApiClient {
-    /// Opens a shell in a live sandbox.
-    pub(crate) async fn terminal(&self, job: &str, size: WindowSize) -> Result<RemoteTerminal, ClientError> {
+    /// Opens a shell in a live sandbox, or a command on a terminal.
+    pub(crate) async fn terminal(
+        &self,
+        job: &str,
+        size: WindowSize,
+        command: Option<&str>,
+    ) -> Result<RemoteTerminal, ClientError> {
         let WindowSize { rows, columns } = size;
-        let socket = self.socket(&format!("/jobs/{job}/shell?rows={rows}&columns={columns}")).await?;
+        let command = command.map(|line| format!("&command={}", escape_path(line))).unwrap_or_default();
+        let path = format!("/jobs/{job}/shell?rows={rows}&columns={columns}{command}");
+        let socket = self.socket(&path).await?;
         Ok(RemoteTerminal {
             client: self.clone(),
             job: job.to_owned(),

@@ -13,8 +13,15 @@ use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::ui::{clean, counted};
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard audit show abcd1234
+  sandyard audit verify result.zip    offline: names what was altered
+  sandyard audit verify               the audit of the yard itself";
+
 /// Show or verify the audit of a job, or of the yard itself
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct AuditCommand {
     #[command(subcommand)]
     action: AuditAction,

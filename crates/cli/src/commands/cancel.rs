@@ -7,8 +7,13 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard cancel abcd1234 first";
+
 /// End jobs, and sandboxes that are kept for ended jobs; their workspaces are kept
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct CancelCommand {
     /// The jobs: ids, beginnings of them, or names
     #[arg(required = true)]

@@ -15,11 +15,18 @@ use crate::exit_codes::CommandExit;
 use crate::job::{self, JobOutput, TerminalText};
 use crate::ui::clean;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard code abcd1234 -l python 'x = 6'
+  sandyard code abcd1234 -l python 'x * 7'
+  sandyard code abcd1234 -f plot.py";
+
 /// Run code in a kernel of a live sandbox; variables are kept for the next call
 ///
 /// Prints the output of the code and the value of its last expression. Exits with 1 if the code failed, with 5 if a time limit
 /// ended it.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct CodeCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,

@@ -8,8 +8,13 @@ use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard completions bash > /etc/bash_completion.d/sandyard";
+
 /// Print completions for a shell
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsCommand {
     /// The shell
     #[arg(value_enum)]

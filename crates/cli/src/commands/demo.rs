@@ -10,12 +10,18 @@ use crate::context::CommandContext;
 use crate::demo;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
+use crate::job::OnQuestion;
+
+const EXAMPLES: &str = "\
+Examples:
+  sandyard demo -o todo";
 
 /// Build a todo app with a recorded model, without a key
 ///
 /// Only the answers of the model are recorded. The sandbox, npm, the build and the test in Chromium are real, and need the full
 /// image and access to the npm registry.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct DemoCommand {
     /// Save the result: a FILE.zip, or a folder to unpack into
     #[arg(long, short, value_name = "DIR|FILE.zip")]
@@ -45,6 +51,9 @@ impl DemoCommand {
             json: self.json,
             raw: false,
             detach: false,
+            shell: false,
+            rm: false,
+            on_question: OnQuestion::Wait,
             data: self.data,
             driver: self.driver,
             record: None,

@@ -6,29 +6,38 @@ use std::time::Duration;
 
 use clap::Args;
 use futures_util::future::join_all;
-use sandyard_api::ImageView;
+use sandyard_api::{AvailabilityView, DriverOffer, DriverState, DriverView, ImageView};
 use sandyard_sandbox::driver::{Availability, Driver, DriverVerdict, IsolationLevel, LocalImages, Offer};
+use sandyard_sandbox::drivers::stop_trials;
 use sandyard_server::app::{ImageFlavour, ImageState, Images};
 use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::config::{Flags, Settings};
 use crate::context::CommandContext;
-use crate::drivers::{self, DriverPlan};
+use crate::drivers;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::host_checks::{self, Check};
 use crate::images::YardImages;
+use crate::machine;
 use crate::serve::ServeError;
+use crate::trial::{self, TrialFolder, TrialHost};
 use crate::ui::{TableCell, Tone};
 
 /// After this long a trial is reported as booting a virtual machine.
 const CONTAINERS_WITHIN: Duration = Duration::from_secs(3);
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard doctor
+  sandyard doctor native --json";
+
 /// Report what works on this machine, and how to fix the rest
 ///
 /// Starts a sandbox to find out. Exits with 7 if none can start.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorCommand {
     /// Check only this driver
     driver: Option<String>,
@@ -47,7 +56,7 @@ struct DoctorReport {
 
 #[derive(Debug, Serialize)]
 struct DriverFinding {
-    name: &'static str,
+    name: String,
     usable: bool,
     level: IsolationLevel,
     runtime: String,
@@ -74,14 +83,30 @@ impl DoctorCommand {
         }
         let settings = context.settings(&Flags::default())?;
         let images = YardImages::new(&settings.cache, settings.packages.clone());
-        let report = DoctorReport {
-            drivers: try_drivers(context, &settings, &images, self.driver.as_deref()).await?,
-            images: image_findings(context, &settings, &images).await?,
-            checks: host_checks::all(&settings),
+        let server = ask_server(context, &settings).await?;
+        let (drivers, images) = match &server {
+            // The server knows its drivers better than a trial beside it, which has other rights and another folder.
+            Some(told) => (
+                told_drivers(told, self.driver.as_deref()),
+                told.images.iter().cloned().map(told_image).collect(),
+            ),
+            None => {
+                let Some(drivers) = try_drivers(context, &settings, &images, self.driver.as_deref()).await?
+                else {
+                    return Ok(CommandExit::Interrupted);
+                };
+                let images =
+                    [ImageFlavour::Base, ImageFlavour::Full].map(|flavour| image_finding(&images, flavour));
+                (drivers, images.into())
+            }
         };
+        let report = DoctorReport { drivers, images, checks: host_checks::all(&settings) };
         if self.json {
             context.ui.json(&report)?;
         } else {
+            if server.is_some() {
+                context.ui.faint("a server runs here; drivers and images are as it sees them");
+            }
             show(context, &report)?;
             if self.driver.is_none() {
                 context.ui.line(&report.outlook(&settings))?;
@@ -97,29 +122,41 @@ impl DoctorCommand {
     }
 }
 
-/// Tries all drivers at once, in a temporary folder: a server may be using the data directory.
+/// Tries all drivers at once, in a folder of their own. Returns none if a signal ended the trials.
 async fn try_drivers(
     context: &CommandContext,
     settings: &Settings,
     images: &YardImages,
     wanted: Option<&str>,
-) -> Result<Vec<DriverFinding>, CommandError> {
-    let folder = tempfile::Builder::new().prefix("sandyard-doctor-").tempdir()?;
-    let plan = DriverPlan {
-        data: folder.path(),
-        cache: &settings.cache,
-        pool: 0,
-        disk_mib: 64,
-        images: Arc::new(images.clone()),
-        settings: &settings.drivers,
+) -> Result<Option<Vec<DriverFinding>>, CommandError> {
+    let parent = std::env::temp_dir();
+    let host =
+        TrialHost { cache: &settings.cache, images: Arc::new(images.clone()), settings: &settings.drivers };
+    trial::remove_abandoned(&parent, &host).await;
+    let folder = TrialFolder::make_in(&parent)?;
+    let mut stop = machine::stop_signals();
+    let drivers = drivers::open(&folder.plan(&host), wanted).map_err(ServeError::Driver)?;
+    // Dropping the trials leaves their sandboxes, which are removed below.
+    let findings = tokio::select! {
+        findings = try_all(context, &drivers) => Some(findings),
+        () = stop.next() => None,
     };
-    let drivers = drivers::open(&plan, wanted).map_err(ServeError::Driver)?;
+    if findings.is_none() {
+        context.ui.faint("interrupted; removing the sandboxes of the trials");
+        stop_trials(&drivers).await;
+    }
+    drop(drivers);
+    folder.remove()?;
+    Ok(findings)
+}
+
+async fn try_all(context: &CommandContext, drivers: &[Arc<dyn Driver>]) -> Vec<DriverFinding> {
     let mut trials = pin!(join_all(drivers.iter().map(|driver| try_driver(driver.as_ref()))));
     if let Ok(findings) = timeout(CONTAINERS_WITHIN, &mut trials).await {
-        return Ok(findings);
+        return findings;
     }
     context.ui.faint("virtual machines are tried, which takes up to a minute");
-    Ok(trials.await)
+    trials.await
 }
 
 async fn try_driver(driver: &dyn Driver) -> DriverFinding {
@@ -127,7 +164,7 @@ async fn try_driver(driver: &dyn Driver) -> DriverFinding {
     // Some drivers know their runtime only after the check.
     let isolation = driver.isolation();
     DriverFinding {
-        name: driver.name(),
+        name: driver.name().to_owned(),
         usable: availability.verdict == DriverVerdict::Usable,
         level: isolation.level,
         runtime: isolation.runtime,
@@ -135,24 +172,48 @@ async fn try_driver(driver: &dyn Driver) -> DriverFinding {
     }
 }
 
-/// Returns the states of the images: from a running server, which knows the progress of its builds, else from the cache.
-async fn image_findings(
+/// Asks the server of this machine, if one runs. It looks again at drivers that were missing.
+async fn ask_server(
     context: &CommandContext,
     settings: &Settings,
-    images: &YardImages,
-) -> Result<Vec<ImageFinding>, CommandError> {
-    if let Some(client) = context.running_server(settings).await?
-        && let Ok(told) = client.drivers().await
-    {
-        let finding = |image: ImageView| ImageFinding {
-            flavour: image.flavour,
-            ready: image.ready,
-            detail: image.detail,
-            fix: None,
-        };
-        return Ok(told.images.into_iter().map(finding).collect());
+) -> Result<Option<AvailabilityView>, CommandError> {
+    let Some(client) = context.running_server(settings).await? else { return Ok(None) };
+    if !client.endpoint().is_local() {
+        return Ok(None);
     }
-    Ok([ImageFlavour::Base, ImageFlavour::Full].map(|flavour| image_finding(images, flavour)).into())
+    Ok(client.drivers().await.ok())
+}
+
+fn told_drivers(told: &AvailabilityView, wanted: Option<&str>) -> Vec<DriverFinding> {
+    let chosen = told.drivers.iter().filter(|driver| wanted.is_none_or(|name| name == driver.name));
+    chosen.map(told_driver).collect()
+}
+
+fn told_driver(driver: &DriverView) -> DriverFinding {
+    let (detail, offer) = (
+        driver.detail.clone(),
+        match driver.offer {
+            DriverOffer::Always => Offer::Always,
+            DriverOffer::WhenNeeded => Offer::WhenNeeded,
+            DriverOffer::WhenNamed => Offer::WhenNamed,
+        },
+    );
+    let availability = match driver.state {
+        DriverState::Usable => Availability::usable(detail),
+        DriverState::Untried | DriverState::Trying => Availability::untried(detail),
+        DriverState::Missing => Availability::missing(detail, driver.fix.clone().unwrap_or_default()),
+    };
+    DriverFinding {
+        name: driver.name.clone(),
+        usable: driver.usable,
+        level: IsolationLevel::parse(&driver.level).unwrap_or(IsolationLevel::None),
+        runtime: driver.runtime.clone(),
+        availability: availability.offered(offer),
+    }
+}
+
+fn told_image(image: ImageView) -> ImageFinding {
+    ImageFinding { flavour: image.flavour, ready: image.ready, detail: image.detail, fix: None }
 }
 
 fn image_finding(images: &YardImages, flavour: ImageFlavour) -> ImageFinding {
@@ -172,6 +233,9 @@ fn show(context: &CommandContext, report: &DoctorReport) -> Result<(), CommandEr
         &["DRIVER", "STATE", "WALL", "RUNTIME", "DETAIL"],
         &report.drivers.iter().map(driver_row).collect::<Vec<_>>(),
     )?;
+    for driver in &report.drivers {
+        show_console(context, driver)?;
+    }
     context.ui.line("")?;
     let images = report
         .images
@@ -187,11 +251,22 @@ fn show(context: &CommandContext, report: &DoctorReport) -> Result<(), CommandEr
     Ok(())
 }
 
+/// Shows what a guest said before its driver was given up.
+fn show_console(context: &CommandContext, driver: &DriverFinding) -> Result<(), CommandError> {
+    for (number, line) in driver.availability.detail.lines().skip(1).enumerate() {
+        if number == 0 {
+            context.ui.line(&format!("\nlast lines of the machine of {}:", driver.name))?;
+        }
+        context.ui.line(line)?;
+    }
+    Ok(())
+}
+
 impl DoctorReport {
     /// Returns the fixes of everything that failed.
     fn fixes(&self) -> impl Iterator<Item = (&str, &str)> {
         let drivers = self.drivers.iter().filter(|driver| !driver.usable);
-        let drivers = drivers.map(|driver| (driver.name, &driver.availability.fix));
+        let drivers = drivers.map(|driver| (driver.name.as_str(), &driver.availability.fix));
         let images = self.images.iter().filter(|image| !image.ready);
         let images = images.map(|image| (image.flavour.as_str(), &image.fix));
         let checks = self.checks.iter().filter(|check| !check.ok).map(|check| (check.name, &check.fix));
@@ -206,7 +281,7 @@ impl DoctorReport {
             let offered = |driver: &&DriverFinding| {
                 driver.availability.offer == Offer::Always || driver.availability.offer == most
             };
-            usable.filter(offered).map(|driver| driver.name).next().unwrap_or("none")
+            usable.filter(offered).map(|driver| driver.name.as_str()).next().unwrap_or("none")
         };
         format!(
             "a job runs on {}; one that asks for isolation `vm`, on {}; the server's floor is `{}`",
@@ -226,11 +301,11 @@ fn driver_row(driver: &DriverFinding) -> Vec<TableCell> {
         (DriverVerdict::Missing, _) => ("missing", Tone::Bad),
     };
     vec![
-        TableCell::plain(driver.name),
+        TableCell::plain(&driver.name),
         TableCell(state.to_owned(), tone),
         TableCell::plain(driver.level.as_str()),
         TableCell(driver.runtime.clone(), Tone::Faint),
-        TableCell::plain(&driver.availability.detail),
+        TableCell::plain(driver.availability.summary()),
     ]
 }
 

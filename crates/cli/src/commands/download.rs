@@ -9,8 +9,14 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job::{self, ResultDestination};
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard download abcd1234 -o result     unpacked into a folder
+  sandyard download abcd1234 -o - > r.zip";
+
 /// Download the workspace of an ended job
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct DownloadCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,

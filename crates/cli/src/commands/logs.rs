@@ -2,7 +2,7 @@
 
 use clap::Args;
 use futures_util::StreamExt;
-use sandyard_api::OutputStream;
+use sandyard_api::{JobKind, OutputStream};
 
 use crate::client::{ApiClient, ClientError, Follow, FollowUpdate};
 use crate::context::CommandContext;
@@ -10,14 +10,20 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job::{self, JobOutput, OutputSink, TerminalText};
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard logs abcd1234 > out.txt
+  sandyard logs -f abcd1234    for a task: its whole story, and what happens";
+
 /// Print the output of a job: its standard output to standard output, its standard error to standard error
 ///
 /// A terminal gets clean text; a file or a pipe gets every byte.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct LogsCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
-    /// Continue until the job has ended
+    /// Continue until the job has ended; of a task, show the story too
     #[arg(long, short)]
     follow: bool,
     /// Print only one of the two streams
@@ -51,7 +57,12 @@ impl LogsCommand {
         let only = self.stream.map(OutputStream::from);
         let text = TerminalText::from_flag(self.raw);
         if self.follow {
-            return follow(client, &id, OutputSink::output_only(context.ui, text, only), context).await;
+            let is_task = client.status(&id).await?.kind == JobKind::Task;
+            let sink = match only {
+                None if is_task => OutputSink::new(context.ui, text, &id),
+                only => OutputSink::output_only(context.ui, text, only, &id),
+            };
+            return follow(client, &id, sink, context).await;
         }
         let mut output = JobOutput::new(text);
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {

@@ -9,10 +9,15 @@ use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 
+const EXAMPLES: &str = "\
+Examples:
+  claude mcp add sandyard -- sandyard mcp";
+
 /// Offer the server's tools to an MCP client over standard input and output
 ///
 /// For editors and agents that start their MCP servers as programs. Clients that speak HTTP use http://127.0.0.1:8000/mcp instead.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct McpCommand {}
 
 impl McpCommand {

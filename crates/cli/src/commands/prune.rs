@@ -15,8 +15,14 @@ use crate::ui::counted;
 /// Removals under way at once. The server writes waiting ones in one commit; more would take the places of other clients.
 const REMOVALS_AT_ONCE: usize = 32;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard prune --dry-run
+  sandyard prune --older-than 7d --yes";
+
 /// Remove ended jobs with their workspaces, logs and results
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct PruneCommand {
     /// Only jobs that ended at least this long ago: 90s, 30m, 12h, 7d
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
@@ -77,7 +83,7 @@ fn confirm(context: &CommandContext, count: usize) -> Result<(), CommandError> {
 }
 
 /// Parses a number with a unit into milliseconds.
-fn parse_age(text: &str) -> Result<i64, String> {
+pub(super) fn parse_age(text: &str) -> Result<i64, String> {
     let wrong = || "write a number and s, m, h or d".to_owned();
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {

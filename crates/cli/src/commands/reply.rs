@@ -9,10 +9,16 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard reply abcd1234 'Use blue.'
+  sandyard reply abcd1234 -b usd=2 'Go on.'";
+
 /// Answer the question of a task, or send a message to a running task
 ///
 /// A running task reads the message at its next step. `sandyard status` shows the question of a waiting task.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ReplyCommand {
     /// The job: an id, the beginning of one, or a name
     job: String,

@@ -7,8 +7,14 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard rm abcd1234
+  sandyard rm --force abcd1234     also one that still runs";
+
 /// Remove jobs: sandbox, workspace, logs and result
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct RmCommand {
     /// The jobs: ids, beginnings of them, or names
     #[arg(required = true)]

@@ -3,29 +3,41 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use sandyard_api::{JobView, ScheduleBody};
+use sandyard_api::{JobKind, JobView, ScheduleBody};
 
 use super::run_input::RunInput;
+use super::run_session::SessionHost;
+use super::{run_end, run_session};
 use crate::client::{ApiClient, ServerAddress};
 use crate::config::{Flags, ImageChoice, Settings};
 use crate::context::{CommandContext, DEFAULT_URL};
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
-use crate::job::{self, OutputDisplay, ResultDestination, TerminalText, Watch, Watched};
+use crate::job::{
+    self, OnQuestion, OutputDisplay, ResultDestination, TerminalText, Watch, WatchNotes, Watched,
+};
 use crate::log;
 use crate::machine;
 use crate::serve::embedded::{self, EmbeddedServer};
 use crate::serve::{Foundation, ServeError, YardServer};
-use crate::ui;
 
 /// Log filter of a server that runs for one job: the events of the job are shown anyway.
 const QUIET: &str = "error";
 
-/// Run a job and watch it: exits 0 only if it succeeded
+const EXAMPLES: &str = "\
+Examples:
+  sandyard run 'Build me a todo app' -o todo     a task; its result in ./todo
+  sandyard run ./analyse.py --file data.csv      a script, with a file
+  sandyard run -k shell 'make test' --dir .      a command on a copy of this folder
+  git diff | sandyard run -k shell -             code from standard input
+  sandyard run -k session --shell --rm           a terminal in a new machine";
+
+/// Run a job and watch it: exits as the job did
 ///
-/// Without a server at SANDYARD_URL this command serves the yard itself, on a socket in the data folder, until the last job has
-/// ended; a second `run` uses that server.
+/// Words are a task, the path of a file is a script, - and piped input are code. Without a server at SANDYARD_URL this command
+/// serves the yard itself, on a socket in the data folder, until the last job has ended; a second `run` uses that server.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct RunCommand {
     #[command(flatten)]
     pub(super) input: RunInput,
@@ -39,8 +51,17 @@ pub(crate) struct RunCommand {
     #[arg(long)]
     pub(super) raw: bool,
     /// Only schedule the job and print its id; needs a server
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with_all = ["output", "json", "rm", "shell"])]
     pub(super) detach: bool,
+    /// Open a terminal in the session; needs --kind session
+    #[arg(long)]
+    pub(super) shell: bool,
+    /// Remove the job with all its data once it has ended and its result is saved
+    #[arg(long)]
+    pub(super) rm: bool,
+    /// When a task asks something and nobody is at a terminal: wait for `sandyard reply`, or fail
+    #[arg(long, value_enum, default_value_t = OnQuestion::Wait, value_name = "WHAT")]
+    pub(super) on_question: OnQuestion,
     /// The yard to serve if there is no server [env: SANDYARD_DATA]
     #[arg(long, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
@@ -54,7 +75,7 @@ pub(crate) struct RunCommand {
 
 impl RunCommand {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
-        let body = self.input.body(&context.surroundings)?;
+        let body = self.body(context)?;
         let settings = self.settings(context)?;
         match context.running_server(&settings).await? {
             Some(client) => self.with_server(context, &client, &body).await,
@@ -69,6 +90,26 @@ impl RunCommand {
         }
     }
 
+    /// Reads what to run, and its files, before a server is asked or started for it.
+    fn body(&self, context: &CommandContext) -> Result<ScheduleBody, CommandError> {
+        let source = self.input.source()?;
+        if self.shell && source.kind != JobKind::Session {
+            return Err(CommandError::usage_with_hint(
+                "only a session has a terminal to open",
+                "use --kind session, or leave out --shell",
+            ));
+        }
+        let files = self.input.files()?;
+        if let Some(summary) = files.summary() {
+            context.ui.faint(&format!("· sending {summary}"));
+        }
+        if files.left_out > 0 {
+            let count = crate::ui::counted(files.left_out, "entry");
+            context.ui.warn(&format!("{count} left out: links and special files are not sent"));
+        }
+        self.input.body(source, files, &context.surroundings)
+    }
+
     fn settings(&self, context: &CommandContext) -> Result<Settings, CommandError> {
         let mut flags = Flags::default();
         flags.set("data", self.data.as_ref().map(|path| path.display()));
@@ -79,7 +120,8 @@ impl RunCommand {
         let mut settings = Settings::new(&layers)?;
         if !layers.is_set("images") {
             // One job should not build images that only other jobs need.
-            settings.images = if self.input.is_task() { ImageChoice::Full } else { ImageChoice::Base };
+            settings.images =
+                if self.input.looks_like_task() { ImageChoice::Full } else { ImageChoice::Base };
         }
         Ok(settings)
     }
@@ -95,8 +137,11 @@ impl RunCommand {
             context.ui.line(&id)?;
             return Ok(CommandExit::Success);
         }
-        let leaving = format!("The job goes on at the server: `sandyard logs -f {id}` follows it again.");
-        self.watch(context, client, &id, &leaving).await
+        if body.kind == Some(JobKind::Session) {
+            return run_session::open(context, client, &id, &self, SessionHost::Server).await;
+        }
+        let notes = WatchNotes::at_server(&id);
+        self.watch(context, client, &id, body, &notes).await
     }
 
     /// Serves the yard and runs the job on it: root in another process, which is not root, anybody else in this one.
@@ -150,11 +195,11 @@ impl RunCommand {
         server: &mut RunServer,
     ) -> Result<CommandExit, CommandError> {
         let id = client.schedule(body).await?.job_id.as_str().to_owned();
-        let leaving = format!(
-            "This command is the job's server. If you leave, the job goes on in its sandbox, but nobody takes its \
-             output until a server runs again: `sandyard up --data {data}`."
-        );
-        let exit = self.watch(context, client, &id, &leaving).await?;
+        let exit = if body.kind == Some(JobKind::Session) {
+            run_session::open(context, client, &id, &self, SessionHost::ThisCommand).await?
+        } else {
+            self.watch(context, client, &id, body, &WatchNotes::serving(&id, data)).await?
+        };
         if exit != CommandExit::Interrupted {
             server.until_idle(context).await;
         }
@@ -163,39 +208,57 @@ impl RunCommand {
 
     /// Watches a scheduled job, reports its end and saves its result.
     async fn watch(
-        self,
+        &self,
         context: &CommandContext,
         client: &ApiClient,
         id: &str,
-        leaving: &str,
+        body: &ScheduleBody,
+        notes: &WatchNotes,
     ) -> Result<CommandExit, CommandError> {
         let ui = &context.ui;
         ui.faint(&format!("· job {id}"));
-        if self.input.is_task() && !self.input.egress().is_empty() {
-            let hosts = self.input.egress().join(", ");
+        if body.task.is_some() && !body.egress.is_empty() {
+            let hosts = body.egress.join(", ");
             ui.faint(&format!("· it may reach {hosts} (--egress names others, --offline none)"));
         }
         let text = TerminalText::from_flag(self.raw);
         let output = if self.json { OutputDisplay::Withheld } else { OutputDisplay::Live(text) };
-        let state = match Watch::new(ui, client, id, output, leaving).run().await? {
-            Watched::Ended(state) => state,
+        match Watch::new(ui, client, id, output, notes, self.on_question).run().await? {
+            Watched::Ended(_) => {}
             Watched::Left => {
-                ui.note(&format!("job {id} was left running"));
+                ui.note(notes.left());
                 return Ok(CommandExit::Interrupted);
             }
-        };
+            Watched::Asked => return Ok(CommandExit::Question),
+        }
         let view = client.status(id).await?;
-        tell_end(context, &view);
+        self.finish(context, client, &view).await
+    }
+
+    /// Reports the end of a job, saves its result and, if that is wished, removes it.
+    pub(super) async fn finish(
+        &self,
+        context: &CommandContext,
+        client: &ApiClient,
+        view: &JobView,
+    ) -> Result<CommandExit, CommandError> {
+        let (ui, id) = (&context.ui, view.job_id.as_str());
+        run_end::tell(ui, view);
         if let Some(summary) = view.summary.as_ref().filter(|_| !self.json) {
             ui.line(summary)?;
         }
         if let Some(target) = &self.output {
             job::download(ui, client, id, &ResultDestination::parse(target)).await?;
+        } else if view.download_url.is_some() && view.kind == JobKind::Task && !self.rm {
+            ui.faint(&format!("· the files: sandyard download {} -o DIR", job::short_id(id)));
         }
         if self.json {
-            ui.json(&view)?;
+            ui.json(view)?;
         }
-        Ok(CommandExit::of_job(state))
+        if self.rm {
+            client.delete(id).await?;
+        }
+        Ok(CommandExit::of_job(view))
     }
 }
 
@@ -237,26 +300,5 @@ impl RunServer {
             Self::Here(server) => server.stop().await,
             Self::Apart(server) => server.stop().await,
         }
-    }
-}
-
-fn tell_end(context: &CommandContext, view: &JobView) {
-    let took = match (view.started_at, view.finished_at) {
-        (Some(start), Some(end)) => format!(" after {}", job::age(end, start)),
-        _ => String::new(),
-    };
-    let code = view.exit_code.filter(|code| *code != 0).map(|code| format!(", exit code {code}"));
-    let why = view.error.as_ref().map(|error| format!(": {}", ui::clean(&error.message)));
-    let words = why.or(code).unwrap_or_default();
-    let text = format!("· {}{took}{words}", view.state.as_str().replace('_', " "));
-    context.ui.toned(&text, job::state_tone(view.state));
-    let usage = &view.usage;
-    if usage.tokens_in + usage.tokens_out > 0 {
-        let money = if usage.usd > 0.0 { format!(", {:.4} USD", usage.usd) } else { String::new() };
-        let tokens = format!("· {} tokens in, {} out{money}", usage.tokens_in, usage.tokens_out);
-        context.ui.faint(&tokens);
-    }
-    if let Some(hint) = view.error.as_ref().and_then(|error| error.hint.as_ref()) {
-        context.ui.note(&format!("  hint: {}", ui::clean(hint)));
     }
 }

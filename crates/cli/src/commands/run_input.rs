@@ -1,14 +1,15 @@
-//! The request of `sandyard run`: a task or code from the command line, a file or standard input, and its options.
+//! The request of `sandyard run`: its options. What it runs is in `run_source`, its files are in `run_files`.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sandyard_api::{GitBody, JobKind, Language, RequestedLimits, ScheduleBody, TaskBudget};
+use sandyard_api::{GitBody, JobKind, RequestedLimits, ScheduleBody, TaskBudget};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
+use super::run_files::RunFiles;
+use super::run_source::{RunSource, SourceWords};
 use crate::config::Surroundings;
 use crate::errors::CommandError;
 
@@ -20,9 +21,13 @@ const PACKAGES: &str = "packages";
 pub(crate) struct RunInput {
     #[arg(long, short, value_name = "KIND", value_parser = parse_kind, help = kind_help())]
     kind: Option<JobKind>,
-    /// Read the task or code from a file, or from standard input with -
-    #[arg(long, short, value_name = "FILE", conflicts_with = "text")]
-    file: Option<PathBuf>,
+    /// Put a local file into the workspace, as DEST or under its own name; may be given several times. Alone, without anything
+    /// else to run, the file is the script; - is standard input
+    #[arg(long, short, value_name = "PATH[:DEST]")]
+    file: Vec<String>,
+    /// Put the files of a local folder into the workspace, without what .gitignore names
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
     /// A name for people
     #[arg(long)]
     name: Option<String>,
@@ -34,6 +39,9 @@ pub(crate) struct RunInput {
     /// The weakest isolation to accept: any, container, gvisor, vm, or a driver's name
     #[arg(long, value_name = "FLOOR")]
     isolation: Option<String>,
+    /// The image of the sandbox: base, full or dev [default: full where it is needed or there]
+    #[arg(long, value_name = "FLAVOUR")]
+    flavour: Option<String>,
     /// Allow connections to a host, or `packages` for package registries and GitHub; may be given several times [default:
     /// packages for a task, nothing for code]
     #[arg(long, value_name = "HOST[:PORT]")]
@@ -58,9 +66,12 @@ pub(crate) struct RunInput {
     /// Keep the sandbox after the job ended
     #[arg(long)]
     keep: bool,
-    /// The task or the code
-    #[arg(value_name = "TASK OR CODE")]
+    /// A task in words, the path of a script, code if there is a --kind, or - for code from standard input
+    #[arg(value_name = "TASK|SCRIPT|CODE|-")]
     text: Vec<String>,
+    /// Arguments of the script or code; with --kind and nothing else, the code itself
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    arguments: Vec<String>,
 }
 
 impl RunInput {
@@ -74,19 +85,25 @@ impl RunInput {
         self.model.as_ref()
     }
 
-    /// True if the job is a task for the agent.
-    pub(super) fn is_task(&self) -> bool {
-        self.kind() == JobKind::Task
-    }
-
-    fn kind(&self) -> JobKind {
-        self.kind.or_else(|| self.file.as_deref().and_then(kind_of_file)).unwrap_or(JobKind::Task)
+    /// True if the words look like a task. Reads nothing, so it may be wrong about a script.
+    pub(super) fn looks_like_task(&self) -> bool {
+        let words = match self.text.as_slice() {
+            [] => false,
+            [word] => word != "-" && !Path::new(word).is_file(),
+            _ => true,
+        };
+        self.kind.map_or(words, |kind| kind == JobKind::Task)
     }
 
     /// Returns the body of the request to schedule the job.
-    pub(super) fn body(&self, surroundings: &Surroundings) -> Result<ScheduleBody, CommandError> {
-        let kind = self.kind();
-        let text = self.text(kind)?;
+    pub(super) fn body(
+        &self,
+        source: RunSource,
+        files: RunFiles,
+        surroundings: &Surroundings,
+    ) -> Result<ScheduleBody, CommandError> {
+        let egress = self.egress(source.kind);
+        let RunSource { kind, text } = source;
         let (task, code) = match kind {
             JobKind::Task => (text, None),
             _ => (None, text),
@@ -97,11 +114,13 @@ impl RunInput {
             model: model.filter(|_| task.is_some()),
             task,
             code,
+            files: files.into_bodies(),
             name: self.name.clone(),
             env: environment(&self.env, surroundings)?,
             limits: limits(&self.limit)?,
             isolation: self.isolation.clone(),
-            egress: self.egress(),
+            flavour: self.flavour.clone(),
+            egress,
             git: self.git.clone().map(|url| GitBody { url, reference: self.reference.clone() }),
             keep: self.keep.then_some(true),
             budget: budget(&self.budget)?,
@@ -111,30 +130,29 @@ impl RunInput {
     }
 
     /// Returns the allowed hosts. A task may reach package registries by default: one that can't install anything is of little use.
-    pub(super) fn egress(&self) -> Vec<String> {
-        if self.egress.is_empty() && self.is_task() && !self.offline {
+    fn egress(&self, kind: JobKind) -> Vec<String> {
+        if self.egress.is_empty() && kind == JobKind::Task && !self.offline {
             return vec![PACKAGES.to_owned()];
         }
         self.egress.clone()
     }
 
-    fn text(&self, kind: JobKind) -> Result<Option<String>, CommandError> {
-        let text = match &self.file {
-            Some(path) if path == Path::new("-") => io::read_to_string(io::stdin())?,
-            Some(path) => std::fs::read_to_string(path).map_err(CommandError::file("read", path))?,
-            None => self.text.join(" "),
+    /// Returns what to run. Reads the script, or standard input.
+    pub(super) fn source(&self) -> Result<RunSource, CommandError> {
+        let file = match self.file.as_slice() {
+            [file] => Some(Path::new(file)),
+            _ => None,
         };
-        match (kind, text.is_empty()) {
-            (JobKind::Session, true) => Ok(None),
-            (JobKind::Session, false) => {
-                Err(CommandError::usage("a session has no code; use `sandyard shell` on it"))
-            }
-            (_, false) => Ok(Some(text)),
-            (_, true) => Err(CommandError::usage_with_hint(
-                "there is nothing to run",
-                "write a task, or code with --kind, or name a file with --file",
-            )),
-        }
+        let (words, arguments) = (self.text.as_slice(), self.arguments.as_slice());
+        SourceWords { kind: self.kind, words, arguments, file }.read()
+    }
+
+    /// Returns the files that go with the job. A single `--file` beside nothing else to run is the script.
+    pub(super) fn files(&self) -> Result<RunFiles, CommandError> {
+        let is_session = self.kind == Some(JobKind::Session);
+        let only_script = self.file.len() == 1 && self.text.is_empty() && !is_session;
+        let files = if only_script { &[] } else { self.file.as_slice() };
+        RunFiles::read(files, self.dir.as_deref())
     }
 }
 
@@ -142,7 +160,7 @@ impl RunInput {
 
 fn kind_help() -> String {
     let kinds = alternatives(&JobKind::ALL.map(JobKind::as_str));
-    format!("Kind of the job: {kinds} [default: by the file's name, else task]")
+    format!("Kind of the job: {kinds} [default: by the script's name, else task]")
 }
 
 fn limit_help() -> String {
@@ -159,11 +177,6 @@ fn parse_kind(name: &str) -> Result<JobKind, String> {
         Some(hint) => format!("{}; {hint}", error.message),
         None => error.message,
     })
-}
-
-fn kind_of_file(path: &Path) -> Option<JobKind> {
-    let language = Language::of_extension(path.extension()?.to_str()?)?;
-    JobKind::ALL.into_iter().find(|kind| kind.language() == Some(language))
 }
 
 fn environment(
@@ -239,7 +252,8 @@ mod tests {
     fn body(words: &[&str]) -> Result<serde_json::Value, CommandError> {
         let line = Line::try_parse_from([&["run"], words].concat()).unwrap();
         let variables = [("HERE".to_owned(), "1".to_owned())].into();
-        let body = line.input.body(&Surroundings { variables, root: true })?;
+        let surroundings = Surroundings { variables, root: true };
+        let body = line.input.body(line.input.source()?, line.input.files()?, &surroundings)?;
         Ok(serde_json::to_value(body).unwrap())
     }
 
@@ -264,6 +278,9 @@ mod tests {
         std::fs::write(&script, "echo hi\n").unwrap();
         let sent = body(&["--file", script.to_str().unwrap()]).unwrap();
         assert_eq!(sent, serde_json::json!({"kind": "shell", "code": "echo hi\n"}));
+        let sent = body(&["-k", "shell", "--file", script.to_str().unwrap(), "bash x.sh"]).unwrap();
+        assert_eq!(sent["files"], serde_json::json!({"x.sh": "echo hi\n"}));
+        assert_eq!(sent["code"], "bash x.sh");
     }
 
     #[test]

@@ -10,8 +10,13 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard screenshot abcd1234 now.png";
+
 /// Save a screenshot of a job's desktop
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ScreenshotCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,

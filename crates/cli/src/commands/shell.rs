@@ -7,6 +7,7 @@ use sandyard_api::{ProcessSignal, ShellEvent, ShellRequest};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::run_source::quote;
 use crate::client::{ApiClient, ClientError, CommandUpdate, FollowCommand, TerminalEvent};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
@@ -19,18 +20,29 @@ const KEYS_AHEAD: usize = 64;
 /// Said once for each lost connection.
 const LOST: &str = "· the connection to the server is lost; reconnecting (Ctrl-C leaves)";
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard shell abcd1234                 a terminal
+  sandyard shell abcd1234 ls -l           one command; its options are its own
+  sandyard shell abcd1234 'ls | wc -l'    one word is a line for the shell
+  sandyard shell -t abcd1234 htop         a command that needs a terminal
+  tar c . | sandyard shell -i abcd1234 tar x";
+
 /// Open a terminal in a live sandbox, or run one command there
 ///
 /// Exits with the code of the shell or of the command. The terminal shows everything that programs in the sandbox send to it,
 /// escape sequences included; the output of one command is cleaned. Both go on while the server is restarted: this command
-/// connects again for up to a minute. Ctrl-C interrupts the command; a second one leaves it.
+/// connects again for up to a minute. Ctrl-C interrupts the command; a second one leaves it. Options come before the
+/// command.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ShellCommand {
-    /// The job: its id, the beginning of it, or its name
-    job: String,
     /// Send standard input to the command
     #[arg(long, short = 'i', requires = "command")]
     stdin: bool,
+    /// Run the command on a terminal
+    #[arg(long, short = 't', requires = "command", conflicts_with_all = ["stdin", "timeout", "detach", "raw"])]
+    terminal: bool,
     /// End the command after this many seconds
     #[arg(long, value_name = "SECONDS", requires = "command")]
     timeout: Option<u64>,
@@ -40,17 +52,28 @@ pub(crate) struct ShellCommand {
     /// Print output as it is, escape sequences included, also on a terminal
     #[arg(long, requires = "command")]
     raw: bool,
+    /// The job: its id, the beginning of it, or its name
+    job: String,
     /// A command instead of a terminal
-    #[arg(last = true)]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
 }
 
 impl ShellCommand {
+    /// The words of the command.
+    #[cfg(test)]
+    pub(super) fn words(&self) -> Vec<String> {
+        self.command.clone()
+    }
+
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         if self.command.is_empty() {
             return interact(context, &client, &id).await;
+        }
+        if self.terminal {
+            return open_terminal(context, &client, &id, Some(&shell_line(&self.command))).await;
         }
         let stdin = if self.stdin { Some(io::read_to_string(io::stdin())?) } else { None };
         let request = ShellRequest {
@@ -125,18 +148,29 @@ async fn execute(
     }
 }
 
-async fn interact(
+/// Opens an interactive shell.
+pub(super) async fn interact(
     context: &CommandContext,
     client: &ApiClient,
     id: &str,
 ) -> Result<CommandExit, CommandError> {
+    open_terminal(context, client, id, None).await
+}
+
+/// Shows a terminal of the sandbox: a shell, or one command.
+async fn open_terminal(
+    context: &CommandContext,
+    client: &ApiClient,
+    id: &str,
+    command: Option<&str>,
+) -> Result<CommandExit, CommandError> {
     if !terminal::is_terminal() {
         return Err(CommandError::usage_with_hint(
             "an interactive shell needs a terminal",
-            "give a command: `sandyard shell JOB -- COMMAND`",
+            "give a command: `sandyard shell JOB COMMAND`",
         ));
     }
-    let mut shell = client.terminal(id, terminal::size()).await?;
+    let mut shell = client.terminal(id, terminal::size(), command).await?;
     let mut resized = signal(SignalKind::window_change())?;
     let mut keys = keyboard();
     let mut raw = Some(RawMode::enter()?);
@@ -188,14 +222,6 @@ fn shell_line(words: &[String]) -> String {
         [line] => line.clone(),
         words => words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" "),
     }
-}
-
-fn quote(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `sandyard status`: show everything about one job.
 
 use clap::Args;
-use sandyard_api::{JobView, Timestamp, WaitingView, WantedResource};
+use sandyard_api::{JobView, LimitsView, Timestamp, WaitingView, WantedResource};
 
 use crate::clock::now;
 use crate::context::CommandContext;
@@ -13,8 +13,14 @@ use crate::ui::clean;
 /// Longest wait of one request of `--wait` on the server.
 const WAIT_S: u64 = 30;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard status abcd1234
+  sandyard status abcd1234 --wait && echo it worked";
+
 /// Show one job
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct StatusCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
@@ -32,26 +38,30 @@ impl StatusCommand {
         let id = job::resolve(&client, &self.job).await?;
         let mut view = client.status(&id).await?;
         while self.wait && !view.state.is_terminal() {
-            view = client.status_after(&id, WAIT_S).await?;
+            view = client.status_at_end(&id, WAIT_S).await?;
         }
         if self.json {
             context.ui.json(&view)?;
         } else {
             context.ui.line(&describe(&view, now()))?;
         }
-        Ok(if self.wait { CommandExit::of_job(view.state) } else { CommandExit::Success })
+        Ok(if self.wait { CommandExit::of_job(&view) } else { CommandExit::Success })
     }
 }
 
 fn describe(view: &JobView, now: Timestamp) -> String {
+    let short = job::short_id(view.job_id.as_str());
     let mut lines = StatusLines::default();
     lines.add("job", Some(view.job_id.as_str().to_owned()));
     lines.add("name", view.name.clone());
     lines.add("kind", Some(view.kind.as_str().to_owned()));
+    lines.add("what", view.input.as_ref().map(|input| input.replace('\n', " ⏎ ")));
     lines.add("state", Some(view.state.as_str().to_owned()));
     lines.add("why", view.reason.clone());
     lines.add("waits for", view.waiting_for.as_ref().map(waiting));
     lines.add("question", view.question.clone());
+    let answer = view.question.as_ref().map(|_| format!("sandyard reply {short} TEXT"));
+    lines.add("answer", answer);
     lines.add("exit code", view.exit_code.map(|code| code.to_string()));
     lines.add("error", view.error.as_ref().map(|error| error.message.clone()));
     lines.add("hint", view.error.as_ref().and_then(|error| error.hint.clone()));
@@ -63,13 +73,44 @@ fn describe(view: &JobView, now: Timestamp) -> String {
     lines.add("took", view.started_at.map(|start| job::age(view.finished_at.unwrap_or(now), start)));
     let peak_mib = view.usage.peak_memory_bytes / (1024 * 1024);
     lines.add("used", Some(format!("{:.2} s of processor, {peak_mib} MiB at most", view.usage.cpu_s)));
+    lines.add("model", view.model.clone());
+    let usage = &view.usage;
+    let spent = usage.tokens_in + usage.tokens_out > 0;
+    let money = if usage.usd > 0.0 { format!(", {:.4} USD", usage.usd) } else { String::new() };
+    let tokens = format!("{} in, {} out{money}", usage.tokens_in, usage.tokens_out);
+    lines.add("tokens", spent.then_some(tokens));
+    lines.add("limits", Some(limits(&view.limits)));
+    lines.add("egress", list(&view.egress));
+    lines.add("variables", list(&view.env_names));
     lines.add("sandbox", view.sandbox_until.map(|until| sandbox_kept(view, until)));
     lines.add("kept until", view.expires_at.map(Timestamp::to_text));
     lines.add("explained", view.explanation.as_ref().map(|explanation| explanation.summary.clone()));
     let head = view.audit.as_ref().map(|audit| format!("{} records, head {}", audit.records, audit.head));
     lines.add("audit", head);
-    lines.add("result", view.download_url.as_ref().map(|_| format!("sandyard download {}", view.job_id)));
+    lines.add("result", view.download_url.as_ref().map(|_| format!("sandyard download {short}")));
+    lines.add("summary", view.summary.as_ref().map(|summary| summary.replace('\n', " ⏎ ")));
     lines.text.trim_end().to_owned()
+}
+
+fn limits(limits: &LimitsView) -> String {
+    let idle = limits.idle_timeout_s.map(|idle| format!(", {idle} s without output")).unwrap_or_default();
+    format!(
+        "{}, {} MiB of memory, {} MiB of disk, {}, {} s{idle}",
+        fraction(limits.cpus, "processor"),
+        limits.memory_mib,
+        limits.disk_mib,
+        format_args!("{} processes", limits.pids),
+        limits.timeout_s
+    )
+}
+
+fn fraction(number: f64, noun: &str) -> String {
+    if (number - 1.0).abs() < f64::EPSILON { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// Names separated by commas; `None` without any.
+fn list(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn waiting(waiting: &WaitingView) -> String {
@@ -84,7 +125,11 @@ fn waiting(waiting: &WaitingView) -> String {
 }
 
 fn sandbox_kept(view: &JobView, until: Timestamp) -> String {
-    format!("kept until {}; sandyard cancel {} removes it", until.to_text(), view.job_id)
+    format!(
+        "kept until {}; sandyard cancel {} removes it",
+        until.to_text(),
+        job::short_id(view.job_id.as_str())
+    )
 }
 
 fn isolation(view: &JobView) -> String {

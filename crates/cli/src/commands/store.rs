@@ -8,8 +8,14 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::ui::counted;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard store copy /var/lib/sandyard postgres://yard@db.example/yard
+  sandyard store copy postgres://yard@db.example/yard /srv/yard";
+
 /// Copy the rows of a yard to another database
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct StoreCommand {
     #[command(subcommand)]
     action: StoreAction,

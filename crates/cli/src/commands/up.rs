@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use sandyard_sandbox::driver::Limits;
 use sandyard_server::auth::origins::Domain;
 use sandyard_server::auth::passes::PassSecret;
 use sandyard_server::auth::{AccessRules, CreatedKey, KeyStore};
@@ -19,12 +20,19 @@ use crate::runtime;
 use crate::serve::{Foundation, ServeError, YardServer};
 use crate::ui::TableCell;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard up
+  sandyard up --listen 0.0.0.0:8000 --data /srv/yard   prints a new key
+  ANTHROPIC_API_KEY=… sandyard up --model anthropic/claude-opus-5";
+
 /// Serve a yard in the foreground
 ///
 /// Prints one line with its address when it is ready. SIGTERM and Ctrl-C stop it cleanly; jobs continue in their sandboxes
 /// and the next server takes them over. Settings come from defaults, then the configuration file, then the
 /// environment, then these flags.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct UpCommand {
     /// Address to listen on [default: 127.0.0.1:8000] [env: SANDYARD_LISTEN]
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -101,6 +109,12 @@ pub(crate) struct UpCommand {
     /// Output of a job that is stored in a second, after a burst of four seconds' worth [default: 16] [env: SANDYARD_OUTPUT_MIB_S]
     #[arg(long, value_name = "MIB")]
     output_mib_s: Option<String>,
+    /// How long the model of a task may describe its result; 0: not at all [default: 90] [env: SANDYARD_EXPLAIN_WORDS_S]
+    #[arg(long, value_name = "SECONDS")]
+    explain_words_s: Option<String>,
+    /// Recording of each job's desktop, changed pictures only; 0 records nothing [default: 64] [env: SANDYARD_RECORDING_MIB]
+    #[arg(long, value_name = "MIB")]
+    recording_mib: Option<String>,
     /// How long ended jobs are stored [default: 14] [env: SANDYARD_RETENTION_DAYS]
     #[arg(long, value_name = "DAYS")]
     retention_days: Option<String>,
@@ -127,8 +141,9 @@ impl UpCommand {
         let layers = context.layers(&self.flags())?;
         let settings = Settings::new(&layers)?;
         if self.show_config {
+            let settings = layers.rows().into_iter();
             let rows: Vec<_> =
-                layers.rows().into_iter().map(|row| row.map(TableCell::plain).to_vec()).collect();
+                settings.chain(job_limits()).map(|row| row.map(TableCell::plain).to_vec()).collect();
             context.ui.table(&["KEY", "VALUE", "FROM"], &rows)?;
             return Ok(CommandExit::Success);
         }
@@ -160,6 +175,8 @@ impl UpCommand {
             ("lease_s", &self.lease_s),
             ("output_cap_mib", &self.output_cap_mib),
             ("output_mib_s", &self.output_mib_s),
+            ("explain_words_s", &self.explain_words_s),
+            ("recording_mib", &self.recording_mib),
             ("retention_days", &self.retention_days),
             ("retention_gib", &self.retention_gib),
             ("log", &self.log),
@@ -174,6 +191,19 @@ impl UpCommand {
         flags.set("cache", self.cache.as_ref().map(|path| path.display()));
         flags
     }
+}
+
+/// Returns the limits of a job that asks for none, as rows of the table of settings. A request changes them, no setting does.
+fn job_limits() -> impl Iterator<Item = [String; 3]> {
+    let Limits { cpus, memory_mib, disk_mib, pids, io_mib_s } = Limits::default();
+    let limits = [
+        ("cpus", cpus.to_string()),
+        ("memory_mib", memory_mib.to_string()),
+        ("disk_mib", disk_mib.to_string()),
+        ("pids", pids.to_string()),
+        ("io_mib_s", io_mib_s.to_string()),
+    ];
+    limits.into_iter().map(|(name, value)| [format!("limits.{name}"), value, "default of a job".to_owned()])
 }
 
 async fn serve(

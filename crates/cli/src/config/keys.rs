@@ -68,6 +68,8 @@ pub(super) const KEYS: &[SettingKey] = &[
     fixed("lease_s", "SANDYARD_LEASE_S", "15"),
     fixed("output_cap_mib", "SANDYARD_OUTPUT_CAP_MIB", "1024"),
     fixed("output_mib_s", "SANDYARD_OUTPUT_MIB_S", "16"),
+    fixed("explain_words_s", "SANDYARD_EXPLAIN_WORDS_S", "90"),
+    fixed("recording_mib", "SANDYARD_RECORDING_MIB", "64"),
     fixed("retention_days", "SANDYARD_RETENTION_DAYS", "14"),
     fixed("retention_gib", "SANDYARD_RETENTION_GIB", "20"),
     fixed("egress_private", "SANDYARD_EGRESS_PRIVATE", ""),

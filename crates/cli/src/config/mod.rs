@@ -15,6 +15,14 @@ pub(crate) use settings::{ImageChoice, Settings};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// Where output has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColourWish {
+    OnTerminals,
+    Always,
+    Never,
+}
+
 /// Environment and user of the process. Nothing else reads the environment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Surroundings {
@@ -42,9 +50,13 @@ impl Surroundings {
         self.get("HOME").map(PathBuf::from)
     }
 
-    /// True if the environment asks for no colour.
-    pub(crate) fn colourless(&self) -> bool {
-        self.get("NO_COLOR").is_some() || self.get("TERM") == Some("dumb")
+    /// Returns the colours that the environment asks for. Who forces them has reasons, so that wins.
+    pub(crate) fn colours(&self) -> ColourWish {
+        match (self.get("FORCE_COLOR"), self.get("NO_COLOR")) {
+            (Some(force), _) if force != "0" => ColourWish::Always,
+            (None, None) if self.get("TERM") != Some("dumb") => ColourWish::OnTerminals,
+            _ => ColourWish::Never,
+        }
     }
 
     /// Returns the default data directory: the system's for root, the user's own otherwise.

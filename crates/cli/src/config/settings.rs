@@ -78,6 +78,10 @@ pub(crate) struct Settings {
     pub(crate) output_cap_mib: u64,
     /// Output of a job that is stored in a second after a burst, in MiB.
     pub(crate) output_mib_s: u64,
+    /// Seconds that the model of a task may take to describe its result; 0 for no description.
+    pub(crate) explain_words_s: u64,
+    /// Recording of the desktop of a job that asks for none, in MiB; 0 records nothing, whatever a job asks for.
+    pub(crate) recording_mib: u64,
     /// Days for which ended jobs are stored.
     pub(crate) retention_days: u64,
     /// Stored size of all ended jobs together, in GiB.
@@ -132,6 +136,8 @@ impl Settings {
             lease_s: at_least_one(layers, "lease_s")?,
             output_cap_mib: at_least_one(layers, "output_cap_mib")?,
             output_mib_s: at_least_one(layers, "output_mib_s")?,
+            explain_words_s: parse(layers, "explain_words_s", "a number of seconds")?,
+            recording_mib: parse(layers, "recording_mib", "a number of MiB, 0 for no recordings")?,
             retention_days: parse(layers, "retention_days", "a number of days")?,
             retention_gib: parse(layers, "retention_gib", "a number of GiB")?,
             egress_private: private_places(layers)?,

@@ -5,10 +5,10 @@
 
 mod docker;
 mod firecracker;
+mod late;
 mod native;
 mod oci;
 mod qemu;
-mod unusable;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use sandyard_sandbox::driver::{Driver, DriverOpenError, LocalImages};
 use sandyard_sandbox::drivers::{DriverEntry, catalogue};
 
-use self::unusable::Unusable;
+use self::late::LateDriver;
 use crate::config::DriverSettings;
 
 /// Opens a driver of the catalogue.
@@ -62,8 +62,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     OPENERS.iter().map(|opener| opener.entry.name)
 }
 
-/// Opens all drivers, or only the wanted one. A driver that this machine can't run is replaced by one that reports why. Must be
-/// called within a tokio runtime. Starts no sandbox.
+/// Opens all drivers, or only the wanted one. A driver that this machine can't run is replaced by one that reports why, and opens
+/// once the machine can. Must be called within a tokio runtime. Starts no sandbox.
 pub(crate) fn open(
     plan: &DriverPlan<'_>,
     wanted: Option<&str>,
@@ -72,14 +72,17 @@ pub(crate) fn open(
     wanted.map(|opener| open_one(opener, plan)).collect()
 }
 
-fn open_one(opener: &DriverOpener, plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenDriverError> {
+fn open_one(
+    opener: &'static DriverOpener,
+    plan: &DriverPlan<'_>,
+) -> Result<Arc<dyn Driver>, OpenDriverError> {
     let entry = &opener.entry;
     match (opener.open)(plan) {
         Ok(driver) => Ok(driver),
-        // Only `Unusable`: a driver that failed to prepare may own live sandboxes, and a placeholder would
+        // Only a lack of the machine: a driver that failed to prepare may own live sandboxes, and a placeholder would
         // report them as dead.
         Err(DriverOpenError::Unusable { detail, fix }) => {
-            Ok(Arc::new(Unusable::new(entry.name, entry.level, detail, fix)))
+            Ok(Arc::new(LateDriver::new(opener, plan, detail, fix)))
         }
         Err(source @ DriverOpenError::Prepare { .. }) => Err(OpenDriverError { name: entry.name, source }),
     }
@@ -103,26 +106,35 @@ mod tests {
         assert!(names().eq(built.map(|entry| entry.name)));
     }
 
+    static LACKING: DriverOpener = DriverOpener {
+        entry: DriverEntry { name: "lacking", ..catalogue::QEMU },
+        open: |plan| {
+            if plan.data.join("installed").exists() {
+                return native::open(plan);
+            }
+            Err(DriverOpenError::Unusable { detail: "no kvm".to_owned(), fix: "get one".to_owned() })
+        },
+    };
+    static BROKEN: DriverOpener = DriverOpener {
+        entry: LACKING.entry,
+        open: |_| Err(DriverOpenError::Prepare { step: "read", source: std::io::Error::other("torn") }),
+    };
+
     #[tokio::test]
-    async fn what_cant_run_here_is_stood_in_for_and_what_broke_is_an_error() {
+    async fn what_cant_run_here_is_stood_in_for_until_it_can_and_what_broke_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let settings = DriverSettings::default();
         let plan = plan(folder.path(), &settings);
-        let lacking = DriverOpener {
-            entry: DriverEntry { name: "lacking", ..catalogue::QEMU },
-            open: |_| {
-                Err(DriverOpenError::Unusable { detail: "no kvm".to_owned(), fix: "get one".to_owned() })
-            },
-        };
-        let driver = open_one(&lacking, &plan).unwrap();
+        let driver = open_one(&LACKING, &plan).unwrap();
         assert_eq!((driver.name(), driver.isolation().level), ("lacking", IsolationLevel::Vm));
-        assert!(!driver.availability().await.may_start());
+        let lack = driver.availability().await;
+        assert_eq!((lack.detail.as_str(), lack.fix.as_deref()), ("no kvm", Some("get one")));
+        assert!(driver.list().await.unwrap().is_empty());
 
-        let broken = DriverOpener {
-            open: |_| Err(DriverOpenError::Prepare { step: "read", source: std::io::Error::other("torn") }),
-            ..lacking
-        };
-        let error = open_one(&broken, &plan).err().unwrap();
+        std::fs::write(folder.path().join("installed"), "").unwrap();
+        assert_ne!(driver.availability().await.detail, "no kvm");
+
+        let error = open_one(&BROKEN, &plan).err().unwrap();
         assert_eq!(error.to_string(), "open the driver lacking");
     }
 }

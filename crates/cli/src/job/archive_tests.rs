@@ -21,7 +21,7 @@ fn put(writer: &mut ZipWriter<Cursor<Vec<u8>>>, name: &str, mode: u32, text: &st
 }
 
 fn ui() -> Ui {
-    Ui::detect(true)
+    Ui::detect(crate::config::ColourWish::Never)
 }
 
 #[test]

@@ -1,19 +1,26 @@
 //! Finds the job that a person means: by id, by the beginning of an id, or by name.
 
-use sandyard_api::{JobId, JobView};
+use sandyard_api::{JobId, JobIdPrefix, JobView};
 
 use crate::client::{ApiClient, JobQuery};
 use crate::errors::CommandError;
+#[cfg(test)]
+use crate::ui::short_id;
 
 /// Jobs on one page of the list: the most that a server returns.
 const PAGE: u64 = 1000;
-/// Shortest accepted beginning of an id: a shorter one is more likely a slip.
-const SHORTEST_PREFIX: usize = 4;
-
-/// Returns the id of the job. A whole id is not looked up: the call that uses it reports an unknown job.
+/// Returns the id of the job. A whole id is not looked up: the call that uses it reports an unknown job. The server finds the
+/// beginning of one; a name is looked for in the list.
 pub(crate) async fn resolve(client: &ApiClient, given: &str) -> Result<String, CommandError> {
     if given.parse::<JobId>().is_ok() {
         return Ok(given.to_owned());
+    }
+    if JobIdPrefix::parse(given).is_some() {
+        match client.status(given).await {
+            Ok(view) => return Ok(view.job_id.as_str().to_owned()),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     let jobs = every_job(client, JobQuery::default()).await?;
     choose(given, &jobs)
@@ -42,19 +49,14 @@ pub(crate) async fn every_job(client: &ApiClient, mut query: JobQuery) -> Result
     }
 }
 
+/// Returns the job with this name, if only one has it.
 fn choose(given: &str, jobs: &[JobView]) -> Result<String, CommandError> {
-    let by_name = jobs.iter().filter(|job| job.name.as_deref() == Some(given));
-    let named: Vec<_> = by_name.map(|job| job.job_id.as_str().to_owned()).collect();
-    let found = if named.is_empty() && given.len() >= SHORTEST_PREFIX {
-        let by_prefix = jobs.iter().filter(|job| job.job_id.as_str().starts_with(given));
-        by_prefix.map(|job| job.job_id.as_str().to_owned()).collect()
-    } else {
-        named
-    };
+    let named = jobs.iter().filter(|job| job.name.as_deref() == Some(given));
+    let found: Vec<_> = named.map(|job| job.job_id.as_str().to_owned()).collect();
     match <[String; 1]>::try_from(found) {
         Ok([id]) => Ok(id),
         Err(found) if found.is_empty() => Err(CommandError::NoSuchJob(given.to_owned())),
-        Err(found) => Err(CommandError::AmbiguousJob { given: given.to_owned(), count: found.len() }),
+        Err(found) => Err(CommandError::AmbiguousJob { given: given.to_owned(), found }),
     }
 }
 
@@ -74,17 +76,11 @@ mod tests {
     }
 
     #[test]
-    fn a_name_or_the_beginning_of_an_id_is_enough() {
-        let jobs = [job(1, Some("build")), job(0xff, None)];
+    fn a_name_is_enough_and_nothing_and_too_much_are_errors() {
+        let jobs = [job(1, Some("build")), job(2, Some("twin")), job(3, Some("twin")), job(0xff, None)];
         assert_eq!(choose("build", &jobs).unwrap(), jobs[0].job_id.as_str());
-        assert_eq!(choose(&jobs[1].job_id.as_str()[..6], &jobs).unwrap(), jobs[1].job_id.as_str());
-    }
-
-    #[test]
-    fn nothing_and_too_much_are_errors() {
-        let jobs = [job(1, Some("twin")), job(2, Some("twin"))];
-        assert!(matches!(choose("twin", &jobs), Err(CommandError::AmbiguousJob { count: 2, .. })));
+        let twins = choose("twin", &jobs).unwrap_err();
+        assert!(twins.to_string().contains(short_id(jobs[2].job_id.as_str())), "{twins}");
         assert!(matches!(choose("other", &jobs), Err(CommandError::NoSuchJob(_))));
-        assert!(matches!(choose("a", &jobs), Err(CommandError::NoSuchJob(_))));
     }
 }

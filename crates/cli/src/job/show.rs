@@ -25,14 +25,14 @@ pub(crate) struct OutputSink {
 }
 
 impl OutputSink {
-    /// Prints output and remarks.
-    pub(crate) fn new(ui: Ui, text: TerminalText) -> Self {
-        Self { remarks: true, ..Self::output_only(ui, text, None) }
+    /// Prints output and remarks of a job.
+    pub(crate) fn new(ui: Ui, text: TerminalText, job: &str) -> Self {
+        Self { remarks: true, ..Self::output_only(ui, text, None, job) }
     }
 
     /// Prints only the output, of one stream or of both.
-    pub(crate) fn output_only(ui: Ui, text: TerminalText, only: Option<OutputStream>) -> Self {
-        let (output, story) = (JobOutput::new(text), Story::new(ui));
+    pub(crate) fn output_only(ui: Ui, text: TerminalText, only: Option<OutputStream>, job: &str) -> Self {
+        let (output, story) = (JobOutput::new(text), Story::new(ui, job));
         Self { ui, output, only, remarks: false, story, refused: BTreeSet::new() }
     }
 
@@ -40,7 +40,7 @@ impl OutputSink {
     pub(crate) fn show_remarks(&mut self, event: &JobEvent) {
         self.story.before(&event.body);
         match &event.body {
-            EventBody::State { state, question: Some(question), .. } => self.story.question(*state, question),
+            EventBody::State { question: Some(question), .. } => self.story.question(question),
             EventBody::State { state, reason, .. } => self.state(*state, reason.as_deref()),
             EventBody::Note { text } => self.ui.faint(&format!("· {}", clean(text))),
             EventBody::Truncated { stream } => {

@@ -55,6 +55,10 @@ pub(crate) async fn download(
             ui.note(&format!("{}: {}", folder.display(), counted(count, "file")));
             Ok(())
         }
+        ResultDestination::Stdout if io::stdout().is_terminal() => Err(CommandError::usage_with_hint(
+            "a zip can't be shown on a terminal",
+            "redirect standard output, or name a file or a folder",
+        )),
         ResultDestination::Stdout => copy_to_stdout(response).await,
     }
 }
@@ -76,13 +80,7 @@ pub(crate) async fn save(response: Response, path: &Path, what: &str) -> Result<
 }
 
 /// Streams a body to standard output.
-async fn copy_to_stdout(response: Response) -> Result<(), CommandError> {
-    if io::stdout().is_terminal() {
-        return Err(CommandError::usage_with_hint(
-            "a zip can't be shown on a terminal",
-            "redirect standard output, or name a file or a folder",
-        ));
-    }
+pub(crate) async fn copy_to_stdout(response: Response) -> Result<(), CommandError> {
     let mut body = response.bytes_stream();
     let mut out = io::stdout();
     while let Some(bytes) = body.next().await {

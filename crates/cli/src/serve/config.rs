@@ -37,12 +37,18 @@ pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> Ser
     config.lease.heartbeat = config.lease.ttl / HEARTBEATS_PER_LEASE;
     config.output.stream_bytes = settings.output_cap_mib.saturating_mul(MIB);
     config.output.bytes_per_s = settings.output_mib_s.saturating_mul(MIB);
+    config.default_limits.recording_mib = settings.recording_mib;
+    if settings.recording_mib == 0 {
+        // The operator wants none, so no job may ask for one.
+        config.greatest_limits.recording_mib = 0;
+    }
     config.egress.private = settings.egress_private.clone().into();
     config.egress.trust =
         std::fs::read_to_string(&settings.trust_file).ok().filter(|pem| pem.len() <= MAX_TRUST_BYTES);
     config.retention.age = Duration::from_secs(settings.retention_days.saturating_mul(DAY_S));
     config.retention.bytes = settings.retention_gib.saturating_mul(GIB);
     config.reader = Some(PROGRAMS.reader);
+    config.explain_words = Duration::from_secs(settings.explain_words_s);
     config
 }
 

@@ -23,11 +23,12 @@ const RESOLVER: &str = "/etc/resolv.conf";
 /// Devices that are read and written.
 const DEVICES: [&str; 3] = ["/dev/null", "/dev/urandom", "/dev/random"];
 /// This program, and the loaders that the kernel executes for it.
-const EXECUTED: [&str; 4] = [
+const EXECUTED: [&str; 5] = [
     "/proc/self/exe",
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
     "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
 ];
 
 /// Confines this process, its threads and its children. `writable` are its own folders and files, `certificates` those that the

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use sandyard_api::SettingView;
 use sandyard_sandbox::driver::Driver;
+use sandyard_sandbox::drivers::stop_trials;
 use sandyard_sandbox::warden::WardenClient;
 use sandyard_server::app::{Images, JobFilter, Yard, YardStart};
 use sandyard_server::auth::{AccessRules, Caller, KeyStore};
@@ -35,6 +36,7 @@ use crate::config::Surroundings;
 use crate::drivers::{self, DriverPlan};
 use crate::images::{Preparation, RemoteImages, YardImages};
 use crate::machine;
+use crate::trial::{self, TrialHost};
 use crate::ui::Ui;
 
 pub(crate) use self::errors::ServeError;
@@ -64,7 +66,7 @@ pub(crate) struct YardServer {
 /// The process that makes sandboxes and images.
 enum YardHost {
     /// This one.
-    Own(Preparation),
+    Own(Preparation, Vec<Arc<dyn Driver>>),
     /// A privileged one.
     Warden(Arc<WardenClient>, WardenEnding),
 }
@@ -98,9 +100,19 @@ impl YardServer {
                     images: Arc::new(images.clone()),
                     settings: &settings.drivers,
                 };
+                let host = TrialHost {
+                    cache: plan.cache,
+                    images: Arc::clone(&plan.images),
+                    settings: plan.settings,
+                };
+                trial::remove_abandoned(&std::env::temp_dir(), &host).await;
                 let drivers = drivers::open(&plan, settings.driver.as_deref())?;
                 let preparation = images.prepare(settings.images, surroundings, ui);
-                HostParts { host: YardHost::Own(preparation), drivers, images: Arc::new(images) }
+                HostParts {
+                    host: YardHost::Own(preparation, drivers.clone()),
+                    drivers,
+                    images: Arc::new(images),
+                }
             }
         };
         if let YardHost::Warden(client, _) = &host {
@@ -206,15 +218,22 @@ impl YardHost {
     /// Returns when the warden is gone; never without one.
     async fn gone(&self) {
         match self {
-            Self::Own(_) => std::future::pending().await,
+            Self::Own(..) => std::future::pending().await,
             Self::Warden(client, _) => client.closed().await,
         }
     }
 
-    /// Ends the build of images, or the warden with it.
+    /// Removes the sandboxes of trials and ends the build of images; a warden does both when it ends.
     async fn end(self) {
+        if let Self::Own(_, drivers) = &self {
+            // The yard has stopped, and with it the tasks that tried drivers.
+            stop_trials(drivers).await;
+        }
         let end = move || match self {
-            Self::Own(preparation) => preparation.end(),
+            Self::Own(preparation, drivers) => {
+                drop(drivers);
+                preparation.end();
+            }
             Self::Warden(client, ending) => {
                 // A warden that is gone has no socket any more.
                 drop(client.shut_down());

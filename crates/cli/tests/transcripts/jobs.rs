@@ -13,7 +13,7 @@ async fn output_goes_where_it_came_from_and_the_end_is_told() {
 #[tokio::test]
 async fn each_end_has_its_exit_code() {
     let yard = Served::start().await;
-    let failed = yard.run(&["run", "--kind", "shell", "exit 3"]).await.expect(1);
+    let failed = yard.run(&["run", "--kind", "shell", "exit 3"]).await.expect(3);
     assert!(failed.err.contains("code 3"), "{}", failed.err);
     yard.run(&["run", "--kind", "shell", "--limit", "timeout_s=1", "sleep 60"]).await.expect(5);
 }
@@ -21,7 +21,7 @@ async fn each_end_has_its_exit_code() {
 #[tokio::test]
 async fn json_is_one_document_and_nothing_else_on_stdout() {
     let yard = Served::start().await;
-    let view = yard.run(&["run", "--json", "--kind", "shell", "echo hi; exit 4"]).await.expect(1).json();
+    let view = yard.run(&["run", "--json", "--kind", "shell", "echo hi; exit 4"]).await.expect(4).json();
     assert_eq!((view["state"].as_str(), view["exit_code"].as_i64()), (Some("failed"), Some(4)));
     assert_eq!(view["stdout"], "hi\n");
 }
@@ -54,7 +54,7 @@ async fn jobs_are_listed_looked_at_and_removed() {
     let id = listed["jobs"][0]["job_id"].as_str().unwrap().to_owned();
     assert_eq!(listed["jobs"][0]["name"], "first");
     let table = yard.run(&["ps"]).await.expect(0).out;
-    assert!(table.starts_with("JOB ") && table.contains(&id) && table.contains("succeeded"), "{table}");
+    assert!(table.starts_with("JOB ") && table.contains(&id[..8]) && table.contains("succeeded"), "{table}");
     assert_eq!(yard.run(&["ps", "-q"]).await.expect(0).out, format!("{id}\n"));
 
     let described = yard.run(&["status", &id[..6]]).await.expect(0).out;

@@ -6,7 +6,11 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed step is a failed test")]
 
 mod files;
+mod inputs;
 mod jobs;
+mod person;
 mod refusals;
 mod served;
+mod snapshots;
+mod tasks;
 mod terminal;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use sandyard_server::app::Yard;
 use sandyard_server::auth::{AccessRules, KeyStore};
 use sandyard_server::http::{HttpConfig, ServeLimits, serve_tcp};
 use sandyard_testkit::TestYard;
@@ -19,7 +20,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Served {
     pub(crate) url: String,
     pub(crate) home: TempDir,
-    yard: TestYard,
+    yard: Yard,
+    /// What the yard needs to live.
+    _keeps: Box<dyn Send>,
     shutdown: CancellationToken,
     server: JoinHandle<()>,
 }
@@ -52,10 +55,15 @@ impl Said {
 impl Served {
     pub(crate) async fn start() -> Self {
         let yard = TestYard::new().await.unwrap();
+        Self::of(yard.yard.clone(), Box::new(yard)).await
+    }
+
+    /// Serves a yard that lives as long as these things.
+    pub(crate) async fn of(yard: Yard, keeps: Box<dyn Send>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (shutdown, server) = serve(&yard, listener);
-        Self { url, home: tempfile::tempdir().unwrap(), yard, shutdown, server }
+        Self { url, home: tempfile::tempdir().unwrap(), yard, _keeps: keeps, shutdown, server }
     }
 
     /// Ends all connections and refuses new ones.
@@ -91,10 +99,10 @@ impl Served {
     }
 }
 
-fn serve(yard: &TestYard, listener: TcpListener) -> (CancellationToken, JoinHandle<()>) {
+fn serve(yard: &Yard, listener: TcpListener) -> (CancellationToken, JoinHandle<()>) {
     let shutdown = CancellationToken::new();
     let config = HttpConfig {
-        yard: yard.yard.clone(),
+        yard: yard.clone(),
         access: AccessRules::new("127.0.0.1", KeyStore::default()),
         limits: ServeLimits::default(),
         version: "0.0.0".to_owned(),

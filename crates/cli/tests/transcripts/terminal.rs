@@ -1,88 +1,9 @@
 //! The command on a terminal: an interactive shell, and Ctrl-C at a running job.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
-use std::process::Stdio;
+use tokio::process::Command;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
-use tokio::process::{Child, Command};
-
-use crate::served::{PATIENCE, Served};
-
-/// A person at a terminal.
-struct Person {
-    keyboard: File,
-    screen: tokio::sync::mpsc::UnboundedReceiver<Vec<u8>>,
-    seen: String,
-    child: Child,
-}
-
-impl Person {
-    /// Starts the command on a terminal of 100 × 30.
-    fn at(mut command: Command) -> Self {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let ours: OwnedFd = openpt(flags).unwrap();
-        grantpt(&ours).unwrap();
-        unlockpt(&ours).unwrap();
-        let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
-        tcsetwinsize(&ours, Winsize { ws_row: 30, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-        let theirs = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
-        let child = command.stdin(theirs()).stdout(theirs()).stderr(theirs()).spawn().unwrap();
-        let keyboard = File::from(ours);
-        let mut reader = keyboard.try_clone().unwrap();
-        let (sender, screen) = tokio::sync::mpsc::unbounded_channel();
-        std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            // Reading fails once nobody has the other side open.
-            while let Ok(length @ 1..) = reader.read(&mut buffer) {
-                if sender.send(buffer[..length].to_vec()).is_err() {
-                    break;
-                }
-            }
-        });
-        Self { keyboard, screen, seen: String::new(), child }
-    }
-
-    fn types(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// Waits until the screen has shown this.
-    async fn sees(&mut self, text: &str) {
-        let wait = async {
-            while !self.seen.contains(text) {
-                let bytes = self.screen.recv().await.expect("the terminal was closed");
-                self.seen += &String::from_utf8_lossy(&bytes);
-            }
-        };
-        let result = tokio::time::timeout(PATIENCE, wait).await;
-        assert!(result.is_ok(), "`{text}` was not shown:\n{}", self.seen);
-    }
-
-    /// Waits a moment for the screen to show this.
-    async fn sees_soon(&mut self, text: &str) -> bool {
-        let wait = async {
-            while !self.seen.contains(text) {
-                let bytes = self.screen.recv().await.expect("the terminal was closed");
-                self.seen += &String::from_utf8_lossy(&bytes);
-            }
-        };
-        tokio::time::timeout(std::time::Duration::from_millis(500), wait).await.is_ok()
-    }
-
-    fn interrupts(&self) {
-        let pid = rustix::process::Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    }
-
-    async fn leaves(mut self) -> i32 {
-        let status =
-            tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it does not end").unwrap();
-        status.code().unwrap()
-    }
-}
+use crate::person::Person;
+use crate::served::Served;
 
 #[tokio::test]
 async fn an_interactive_shell_has_size_keys_and_exit_code() {
@@ -173,16 +94,9 @@ async fn ctrl_c_twice_cancels() {
 /// Everything that a job can choose, and a terminal would obey: colours, a title, the clipboard, the cursor, a screen switch.
 const EVIL: &str = "\\033[31mred\\033[0m \\033]0;title\\007\\033]52;c;cm0gLXJm\\033\\\\up\\033[1A\\033[2K\\r\\033[?1049hend\\n";
 
-/// What a terminal has shown when the command is over, without our own colours.
+/// What a terminal has shown when the command is over.
 async fn shown(command: Command) -> String {
-    let mut person = Person::at(command);
-    let status = tokio::time::timeout(PATIENCE, person.child.wait()).await.expect("it does not end").unwrap();
-    assert!(status.code().is_some());
-    // Once nobody has the other side open, the screen is complete.
-    while let Ok(Some(bytes)) = tokio::time::timeout(PATIENCE, person.screen.recv()).await {
-        person.seen += &String::from_utf8_lossy(&bytes);
-    }
-    person.seen
+    Person::at(command).watches_to_the_end().await.1
 }
 
 /// Asserts that a screen has no sequence but our own colours.
@@ -232,4 +146,15 @@ async fn p5_no_text_of_a_job_steers_the_terminal() {
     assert!(raw.contains("\u{1b}]52;c;"), "{raw:?}");
     let piped = yard.run(&["logs", "--stream", "stdout", "evil"]).await.expect(0).out;
     assert!(piped.starts_with("\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}"), "{piped:?}");
+}
+
+#[tokio::test]
+async fn a_command_needs_no_dashes_and_gets_a_terminal_if_it_wants_one() {
+    let yard = Served::start().await;
+    let id = yard.session().await;
+    let words = yard.run(&["shell", &id[..8], "printf", "%s|", "-a", "b c"]).await.expect(0);
+    assert_eq!(words.out, "-a|b c|");
+    let command = yard.command(&["shell", "-t", &id, "test -t 0 && stty size; exit 4"]);
+    let (code, screen) = Person::at(command).watches_to_the_end().await;
+    assert_eq!((code, screen.contains("30 100")), (4, true), "{screen:?}");
 }

@@ -89,7 +89,7 @@ fn fresh_pairs(
     let added: BTreeSet<(&str, &str)> =
         changes.added_uses.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
     let mut fresh: BTreeSet<(usize, usize)> = structure.uses.iter().map(|one| (one.from, one.to)).collect();
-    for one in facts.uses.iter().filter(|one| one.from != one.to) {
+    for one in facts.dependencies() {
         let (from, to) = (facts.files[one.from].path.as_str(), facts.files[one.to].path.as_str());
         if let (Some(low), Some(high), false) =
             (part_of.get(from), part_of.get(to), added.contains(&(from, to)))

@@ -190,6 +190,7 @@ pub(crate) fn evidence_text(facts: &ProjectFacts, one: &FileUse, count: u32) -> 
         UseKind::Import => "imports",
         UseKind::Call => "calls",
         UseKind::Reference => "mentions",
+        UseKind::Indirect => "is given and calls",
     };
     let more = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
     format!("{}:{} {verb} {}{more}", facts.files[one.from].path, one.line, one.symbol)
@@ -296,7 +297,8 @@ fn neighbours(
         group_of.extend(one.files.iter().map(|file| (*file, group)));
     }
     let mut lines: BTreeMap<(bool, usize, usize), PartUse> = BTreeMap::new();
-    for (index, one) in facts.uses.iter().enumerate() {
+    let drawn = facts.uses.iter().enumerate().filter(|(_, one)| one.kind != UseKind::Indirect);
+    for (index, one) in drawn {
         let (Some(from), Some(to)) = (part_of[one.from], part_of[one.to]) else { continue };
         let (out, group, other) = match (from == at, to == at) {
             (true, false) => (true, group_of.get(&one.from), to),

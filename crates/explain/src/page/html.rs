@@ -6,6 +6,9 @@ use crate::page::markdown::markdown_to_html;
 use crate::page::svg::DIAGRAM_STYLE;
 use crate::page::{LinkRewrite, escape_text, sanitise_svg};
 
+/// Slug of the picture of changes. No part has it: slugs of parts begin with a letter or a digit.
+pub const CHANGES_SLUG: &str = "-changes";
+
 /// A picture of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PageDiagram {
@@ -46,15 +49,20 @@ pub fn explained_page(
     };
     let links = |link: &str| anchor(link).or_else(|| rewrite(link));
     let draw = |diagram: &PageDiagram| sanitise_svg(&diagram.svg, &links);
-    let overview = diagrams.iter().find(|diagram| diagram.slug.is_empty()).and_then(draw);
+    let drawn = |slug: &str| diagrams.iter().find(|diagram| diagram.slug == slug).and_then(draw);
+    let (overview, changes) = (drawn(""), drawn(CHANGES_SLUG));
     let picture = |source: &str| {
-        let svg = overview.as_ref().filter(|_| source == "diagram.svg")?;
-        Some(format!("<figure>{svg}</figure>"))
+        let svg = match source {
+            "diagram.svg" => overview.as_ref(),
+            "changes.svg" => changes.as_ref(),
+            _ => None,
+        };
+        Some(format!("<figure>{}</figure>", svg?))
     };
     let mut body = markdown_to_html(markdown, &links, &picture);
     let inner: Vec<(&PageDiagram, String)> = diagrams
         .iter()
-        .filter(|diagram| !diagram.slug.is_empty())
+        .filter(|diagram| !diagram.slug.is_empty() && diagram.slug != CHANGES_SLUG)
         .filter_map(|diagram| Some((diagram, draw(diagram)?)))
         .collect();
     if !inner.is_empty() {

@@ -7,7 +7,7 @@ mod html;
 mod markdown;
 mod svg;
 
-pub use html::{PAGE_POLICY, PageDiagram, explained_page};
+pub use html::{CHANGES_SLUG, PAGE_POLICY, PageDiagram, explained_page};
 pub use markdown::{PictureSource, markdown_to_html};
 pub use svg::{sanitise_svg, standalone_svg};
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weights::{FileWeights, file_ranks};
 
-use crate::facts::{FileRole, ProjectFacts};
+use crate::facts::{FileRole, ProjectFacts, UseKind};
 
 /// Parts of a project and groups of a part, at most. More do not fit on a page that people read.
 pub const MAX_PARTS: usize = 8;
@@ -153,7 +153,7 @@ fn order(facts: &ProjectFacts, weights: &FileWeights, parts: &mut [ProjectPart])
 /// Symbols of these files that other files mention most; without any, the first public ones.
 fn key_symbols(facts: &ProjectFacts, files: &[usize]) -> Vec<KeySymbol> {
     let mut counts: BTreeMap<(usize, &str), u32> = BTreeMap::new();
-    for one in facts.uses.iter().filter(|one| one.from != one.to && files.contains(&one.to)) {
+    for one in facts.dependencies().filter(|one| files.contains(&one.to)) {
         if let Some(symbol) = &one.to_symbol {
             *counts.entry((one.to, symbol.split('.').next().unwrap_or(symbol))).or_default() += 1;
         }
@@ -199,7 +199,7 @@ fn uses_between(facts: &ProjectFacts, weights: &FileWeights, parts: &[ProjectPar
     let mut found: BTreeMap<(usize, usize), PartUse> = BTreeMap::new();
     for (at, one) in facts.uses.iter().enumerate() {
         let (Some(from), Some(to)) = (part_of.get(&one.from), part_of.get(&one.to)) else { continue };
-        if from == to {
+        if from == to || one.kind == UseKind::Indirect {
             continue;
         }
         let entry = found.entry((*from, *to)).or_insert_with(|| PartUse {
@@ -228,8 +228,9 @@ fn uses_between(facts: &ProjectFacts, weights: &FileWeights, parts: &[ProjectPar
 
 fn evidence_order(facts: &ProjectFacts, at: usize) -> u8 {
     match facts.uses[at].kind {
-        crate::facts::UseKind::Call => 0,
-        crate::facts::UseKind::Reference => 1,
-        crate::facts::UseKind::Import => 2,
+        UseKind::Call => 0,
+        UseKind::Reference => 1,
+        UseKind::Import => 2,
+        UseKind::Indirect => 3,
     }
 }

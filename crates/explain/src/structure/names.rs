@@ -1,12 +1,14 @@
 //! Names of parts: the folder that most of their files share, else the files that matter most.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::ProjectFacts;
 use crate::structure::ProjectPart;
 
 /// Share of files that must lie in a folder for it to give the name, in percent.
 const FOLDER_SHARE: usize = 60;
+/// Most important files of a part, one or two of which give it its name.
+const NAMING_FILES: usize = 5;
 /// File names that say nothing: their folder does.
 const GENERAL_STEMS: &[&str] = &["__init__", "index", "mod", "lib", "main", "__main__", "doc"];
 
@@ -14,13 +16,14 @@ const GENERAL_STEMS: &[&str] = &["__init__", "index", "mod", "lib", "main", "__m
 pub(super) fn name_parts(facts: &ProjectFacts, files: &[usize], parts: &mut [ProjectPart]) {
     let common = common_folder(facts, files);
     let folders: Vec<Option<String>> = parts.iter().map(|part| shared_folder(facts, part, &common)).collect();
+    let shared = shared_names(facts, files);
     let mut used: BTreeMap<String, usize> = BTreeMap::new();
     for (part, folder) in parts.iter_mut().zip(&folders) {
         let claimed = folders.iter().flatten().filter(|other| Some(*other) == folder.as_ref()).count();
         let name = match folder {
             Some(folder) if claimed == 1 => folder.clone(),
-            Some(folder) => format!("{folder}: {}", stems(facts, part, 1)),
-            None => stems(facts, part, 2),
+            Some(folder) => format!("{folder}: {}", stems(facts, part, 1, &shared)),
+            None => stems(facts, part, 2, &shared),
         };
         let times = used.entry(name.clone()).or_default();
         *times += 1;
@@ -80,11 +83,35 @@ fn short(folder: &str) -> String {
     names[names.len().saturating_sub(2)..].join("/")
 }
 
-/// The names of the most important files.
-fn stems(facts: &ProjectFacts, part: &ProjectPart, count: usize) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for file in &part.files {
+/// Names that several files have.
+fn shared_names(facts: &ProjectFacts, files: &[usize]) -> BTreeSet<String> {
+    let (mut seen, mut shared) = (BTreeSet::new(), BTreeSet::new());
+    for file in files {
         let name = name_of_file(&facts.files[*file].path, &facts.name);
+        if !seen.insert(name.clone()) {
+            shared.insert(name);
+        }
+    }
+    shared
+}
+
+/// The names of the most important files, with their folder if the name alone could mean another.
+fn stems(facts: &ProjectFacts, part: &ProjectPart, count: usize, shared: &BTreeSet<String>) -> String {
+    let mut names: Vec<String> = Vec::new();
+    // Of the files that matter, those that their authors meant for others say more.
+    let is_private = |file: &usize| {
+        let path = &facts.files[*file].path;
+        path.rsplit('/').next().is_some_and(|name| name.starts_with('_') && !name.starts_with("__"))
+    };
+    let first = &part.files[..part.files.len().min(NAMING_FILES)];
+    let public = first.iter().filter(|file| !is_private(*file));
+    for file in public.chain(first.iter().filter(|file| is_private(*file))).chain(&part.files) {
+        let path = &facts.files[*file].path;
+        let mut name = name_of_file(path, &facts.name);
+        let folder = path.rsplit('/').nth(1).filter(|folder| *folder != name && *folder != "src");
+        if let Some(folder) = folder.filter(|_| shared.contains(&name)) {
+            name = format!("{folder}/{name}");
+        }
         if !names.contains(&name) && names.len() < count {
             names.push(name);
         }

@@ -14,10 +14,10 @@ impl FileWeights {
     /// A pair of files counts once, and by the logarithm of how often: a hundred calls are not a hundred reasons.
     pub(super) fn new(facts: &ProjectFacts) -> Self {
         let mut counts: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-        for one in facts.uses.iter().filter(|one| one.from != one.to) {
+        for one in facts.dependencies() {
             let weight = match one.kind {
                 UseKind::Call => 1.0,
-                UseKind::Reference | UseKind::Import => 0.7,
+                UseKind::Reference | UseKind::Import | UseKind::Indirect => 0.7,
             };
             *counts.entry((one.from, one.to)).or_default() += weight;
         }

@@ -2,6 +2,7 @@
 
 use crate::facts::{CommandPurpose, JobNotes, ProjectFacts};
 use crate::text::escape::{cell_code, code_span};
+use crate::text::succeeded::told;
 
 /// Commands of one purpose that are shown.
 const MAX_COMMANDS: usize = 6;
@@ -36,8 +37,8 @@ pub(super) fn commands(facts: &ProjectFacts, notes: &JobNotes) -> String {
         }
         fresh
     });
-    let mut succeeded: Vec<&String> = Vec::new();
-    for command in notes.succeeded_commands.iter().rev() {
+    let mut succeeded: Vec<&str> = Vec::new();
+    for command in notes.succeeded_commands.iter().rev().filter_map(|command| told(command)) {
         if !succeeded.contains(&command) && succeeded.len() < MAX_SUCCEEDED {
             succeeded.push(command);
         }
@@ -54,7 +55,7 @@ pub(super) fn commands(facts: &ProjectFacts, notes: &JobNotes) -> String {
         out.push_str(&format!("| {} | {} | {} |\n", verb(*purpose), cell_code(command), cell_code(source)));
     }
     if !succeeded.is_empty() {
-        out.push_str("\nThese commands succeeded while the project was made:\n\n");
+        out.push_str("\nThese commands succeeded in this job, oldest first:\n\n");
         succeeded.iter().for_each(|command| out.push_str(&format!("- {}\n", code_span(command))));
     }
     out

@@ -14,7 +14,7 @@ pub fn code_span(text: &str) -> String {
 }
 
 /// Plain words: letters that mean something in Markdown or HTML are escaped.
-pub(super) fn words(text: &str) -> String {
+pub(crate) fn words(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {
         match letter {
@@ -30,8 +30,23 @@ pub(super) fn words(text: &str) -> String {
     out
 }
 
+/// Plain words in which names stand in backticks, as people and models write them.
+pub(crate) fn words_with_names(text: &str) -> String {
+    let pieces: Vec<&str> = text.split('`').collect();
+    // A backtick without another one is only a letter.
+    if pieces.len() % 2 == 0 {
+        return words(text);
+    }
+    let written = |(at, piece): (usize, &&str)| match (at % 2, piece.is_empty()) {
+        (_, true) => String::new(),
+        (0, false) => words(piece),
+        _ => code_span(piece),
+    };
+    pieces.iter().enumerate().map(written).collect()
+}
+
 /// A link to a line of a file, shown as code.
-pub(super) fn place(path: &str, line: u32) -> String {
+pub(crate) fn place(path: &str, line: u32) -> String {
     format!("[{}]({})", code_span(&format!("{path}:{line}")).replace('|', "¦"), line_link(path, line))
 }
 
@@ -68,6 +83,8 @@ mod tests {
         assert_eq!(code_span("a\n\nb"), "`a  b`");
         assert_eq!(words("<script> *x* [a](b)"), "\\<script\\> \\*x\\* \\[a\\](b)");
         assert_eq!(rebase_links("[a](b#L1) ![c](d.svg)", "../"), "[a](../b#L1) ![c](d.svg)");
+        assert_eq!(words_with_names("it calls `a_b()` *now*"), "it calls `a_b()` \\*now\\*");
+        assert_eq!(words_with_names("one ` only"), "one \\` only");
         assert_eq!(place("a b/(c).py", 3), "[`a b/(c).py:3`](a%20b/%28c%29.py#L3)");
     }
 }

@@ -1,23 +1,33 @@
 //! `EXPLAINED.md`: the page for somebody who never saw the project, made of facts alone.
 
+mod changes;
 mod commands;
 mod escape;
 mod opening;
 mod parts;
 mod places;
 mod risks;
+mod succeeded;
 mod walkthrough;
 
 pub use escape::{code_span, rebase_links};
+pub(crate) use escape::{place, words_with_names};
 pub use opening::sentence;
 
+use crate::changes::ProjectChanges;
 use crate::facts::{JobNotes, ProjectFacts};
 use crate::structure::ProjectStructure;
 
 /// Writes the page.
-pub fn markdown(facts: &ProjectFacts, structure: &ProjectStructure, notes: &JobNotes) -> String {
+pub fn markdown(
+    facts: &ProjectFacts,
+    structure: &ProjectStructure,
+    notes: &JobNotes,
+    changes: Option<&ProjectChanges>,
+) -> String {
     let sections = [
         opening::opening(facts, structure),
+        changes.map(changes::changes).unwrap_or_default(),
         commands::commands(facts, notes),
         parts::parts(facts, structure),
         walkthrough::walkthrough(facts, structure),

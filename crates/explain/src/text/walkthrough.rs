@@ -40,6 +40,7 @@ pub(super) fn walkthrough(facts: &ProjectFacts, structure: &ProjectStructure) ->
             UseKind::Call => "calls",
             UseKind::Import => "imports",
             UseKind::Reference => "uses",
+            UseKind::Indirect => "is given and calls",
         };
         let from = one.from_symbol.as_deref().map(code_span).unwrap_or_else(|| "the file itself".to_owned());
         let to = one.to_symbol.as_deref().unwrap_or(&one.symbol);

@@ -95,8 +95,9 @@ const SERVICES: [ServiceEntry; 8] = [
 
 /// Hands a request to its service and waits until it is served.
 pub(super) async fn dispatch(services: Arc<KeeperServices>, request: Request, stream: HostStream) {
-    // A ping shows that keeper lives, not that somebody uses the machine.
-    let _active = (request != Request::Ping).then(|| services.activity.begin());
+    // A ping shows that keeper lives, and a recording lasts as long as the link: neither means that somebody uses the machine.
+    let uses = !matches!(request, Request::Ping | Request::RecordDesktop);
+    let _active = uses.then(|| services.activity.begin());
     if let Some(service) = SERVICES.iter().find(|service| (service.claims)(&request)) {
         (service.serve)(services.clone(), request, stream).await;
     }

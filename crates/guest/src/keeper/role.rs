@@ -6,8 +6,9 @@ use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use sandyard_protocol::{BootConfig, EGRESS_PORT, LinkTarget, SCRIPTS};
+use sandyard_protocol::{BootConfig, EGRESS_PORT, LinkTarget, MachineSize, SCRIPTS};
 
 use crate::boot::{self, BootFailure, BootStep as _};
 use crate::confine::{self, seccomp};
@@ -49,6 +50,14 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 /// The variables by which programs find the proxy; some programs know only one case.
 const PROXY_VARIABLES: [&str; 4] = ["HTTPS_PROXY", "HTTP_PROXY", "http_proxy", "https_proxy"];
 
+/// The variables by which programs know how many processors to use. They ask the kernel otherwise, which names all that they may be
+/// moved to. Binding a job to a few instead would have two jobs share one while others idle.
+const PROCESSOR_VARIABLES: [&str; 5] =
+    ["CARGO_BUILD_JOBS", "GOMAXPROCS", "OMP_NUM_THREADS", "PYTHON_CPU_COUNT", "RAYON_NUM_THREADS"];
+
+/// Variables of the image, a `NAME=value` on each line. The image is the operator's, and read-only.
+const IMAGE_ENVIRONMENT: &str = "/usr/local/etc/sandyard/environment";
+
 /// Runs keeper. Returns only on failure: a machine is ended by its driver, its lifetime or its spawner.
 pub fn run() -> Result<(), BootFailure> {
     let config = boot::take_config()?;
@@ -78,9 +87,9 @@ async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<()
         spool: config.spool,
         scripts: SCRIPTS.into(),
         workspace: WORKSPACE.into(),
-        env: environment(),
+        env: environment(config.size.as_ref()),
         egress: Some((Ipv4Addr::LOCALHOST, EGRESS_PORT).into()),
-        desktop: Some(DesktopPlaces::default()),
+        desktop: Some(DesktopPlaces::of_machine(Duration::from_secs(config.boot_time_s))),
         agent: Some(AgentPlace { socket: Path::new(SCRIPTS).join(AGENT_SOCKET), uid: config.agent_id }),
     };
     let processes = Arc::new(processes);
@@ -97,8 +106,35 @@ async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<()
     Err(BootFailure::plain("keeper", message))
 }
 
-fn environment() -> BTreeMap<String, String> {
+/// The environment of every process: ours, that of the machine's size, and the image's own.
+fn environment(size: Option<&MachineSize>) -> BTreeMap<String, String> {
     let proxy = format!("http://{}:{EGRESS_PORT}", Ipv4Addr::LOCALHOST);
-    let proxies = PROXY_VARIABLES.iter().map(|&name| (name.to_owned(), proxy.clone()));
-    ENVIRONMENT.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).chain(proxies).collect()
+    let proxies = PROXY_VARIABLES.iter().map(|&name| (name, proxy.clone()));
+    let processors = size.map(|size| size.processors().to_string());
+    let threads = PROCESSOR_VARIABLES.iter().filter_map(|&name| Some((name, processors.clone()?)));
+    let fixed = ENVIRONMENT.iter().map(|&(name, value)| (name, value.to_owned()));
+    let ours = fixed.chain(proxies).chain(threads).map(|(name, value)| (name.to_owned(), value));
+    // The image's come first, so that ours win.
+    let image = std::fs::read_to_string(IMAGE_ENVIRONMENT).unwrap_or_default();
+    image_variables(&image).chain(ours).collect()
+}
+
+/// The variables that an image's file names.
+fn image_variables(text: &str) -> impl Iterator<Item = (String, String)> {
+    let lines = text.lines().filter_map(|line| line.split_once('='));
+    lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect::<Vec<_>>().into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_adds_variables_and_replaces_none_of_ours() {
+        let found: BTreeMap<_, _> = image_variables("A=1=2\n\nnothing\nHOME=/x\n").collect();
+        assert_eq!((found.len(), found["A"].as_str()), (2, "1=2"));
+        assert_eq!(environment(None)["HOME"], "/home/agent");
+        let size = MachineSize { cpu_quota_us: 250_000, memory_bytes: 1, pids: 1 };
+        assert_eq!(environment(Some(&size))["OMP_NUM_THREADS"], "3");
+    }
 }

@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 
 use crate::keeper::files::worker;
 use crate::process_host::{
-    Command, OWN_PROGRAM, ProcessHost, RawExit, SpawnError, Spawned, Survivor, Survivors,
+    Command, OWN_PROGRAM, ProcessHost, RawExit, SpawnError, Spawned, Survivor, Survivors, signal_deaf,
 };
 use crate::sys;
 
@@ -113,6 +113,14 @@ impl ProcessHost for LocalProcesses {
         {
             // Gone already is as good as signalled.
             let _ = kill_process_group(group, signal);
+        }
+        Ok(())
+    }
+
+    async fn signal_deaf(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError> {
+        let group = self.shared.state().processes.get(id).and_then(|process| process.group);
+        if let (Some(signal), Some(group)) = (Signal::from_named_raw(signal), group) {
+            signal_deaf(group, signal);
         }
         Ok(())
     }

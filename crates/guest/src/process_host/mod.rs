@@ -3,6 +3,7 @@
 //! In a sandbox that is the spawner (`spawner::client`), over a socket pair, with init holding a duplicate of each output
 //! descriptor so that running processes outlive keeper. In tests it is the test's own process (`local`).
 
+mod deaf;
 #[cfg(any(test, feature = "local-processes"))]
 pub mod local;
 
@@ -12,6 +13,8 @@ use std::os::fd::OwnedFd;
 use async_trait::async_trait;
 use sandyard_protocol::{ProcessId, TerminalSize};
 use serde::{Deserialize, Serialize};
+
+pub(crate) use deaf::signal_deaf;
 
 /// As `argv[0]` of a [`Command`]: the guest's own program, whatever the image holds. The spawner execs its own file, which it keeps
 /// open; in tests the role runs on a thread. The roles are `files` (`keeper::files::worker`), with the workspace as the
@@ -30,6 +33,10 @@ pub trait ProcessHost: Send + Sync + 'static {
 
     /// Signals the whole process group. Does nothing if the process is gone.
     async fn signal(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError>;
+
+    /// Signals the members of the process's group that neither catch nor ignore the signal: sent after [`Self::signal`], it
+    /// ends those that missed the signal between fork and exec. Does nothing if the process is gone.
+    async fn signal_deaf(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError>;
 
     /// Closes the duplicate of the process's standard input that outlives keeper. The caller's own descriptor is then the last one,
     /// and closing it ends the input. Does nothing if there is none.

@@ -62,6 +62,11 @@ impl TrackedProcesses {
         self.processes.get(id).is_some_and(|process| process.exit.is_none())
     }
 
+    /// True if any process has not been reaped.
+    pub(super) fn has_living(&self) -> bool {
+        self.processes.values().any(|process| process.exit.is_none())
+    }
+
     pub(super) fn starting(&self) -> impl Iterator<Item = (&ProcessId, &Starting)> {
         self.processes.iter().filter_map(|(id, process)| Some((id, process.starting.as_ref()?)))
     }

@@ -31,6 +31,8 @@ pub(crate) enum SpawnerCall {
     Spawn(Command),
     /// Signal a process's group; answered by `Done`.
     Signal { id: ProcessId, signal: i32 },
+    /// Signal the members of a process's group that neither catch nor ignore the signal; answered by `Done`.
+    SignalDeaf { id: ProcessId, signal: i32 },
     /// Kill everything but the spawner; answered by `Done`.
     KillEverything,
     /// Drop the record of an ended process; answered by `Done`.

@@ -10,9 +10,11 @@ pub mod client;
 mod covers;
 mod devices;
 mod followed;
+mod gauge;
 pub(crate) mod messages;
 mod plan;
 mod serve;
+mod size;
 mod view;
 
 use std::collections::VecDeque;
@@ -40,7 +42,7 @@ pub fn run() -> Result<(), BootFailure> {
     let agent = config.agent_program.as_deref().map(open_program).transpose()?;
     let programs = GivenPrograms { own: open_own_program()?, agent };
     // Mounts need privilege; from the next line on there is none.
-    view::prepare(&config)?;
+    let gauge = view::prepare(&config)?;
     give_up_privilege(&config)?;
     let children = ChildSignals::open().step("signals", "watch for children")?;
     let server = SpawnerServer {
@@ -49,6 +51,7 @@ pub fn run() -> Result<(), BootFailure> {
         programs,
         followed: TrackedProcesses::default(),
         unsent: VecDeque::new(),
+        gauge,
     };
     server.run().step("serve", "the spawner's loop")
 }

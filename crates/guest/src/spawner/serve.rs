@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Signal, WaitOptions, kill_process_group, wait};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 use sandyard_protocol::ProcessId;
 
 use super::child::{self, GivenPrograms, StartProgress};
 use super::followed::{Starting, TrackedProcesses};
+use super::gauge::MemoryGauge;
 use super::messages::{SpawnerCall, SpawnerMessage, SpawnerOutcome, SpawnerQuestion, SpawnerRequest};
 use crate::limits::{EXEC_WAIT, PROCESS_ID_BYTES, REAPS_IN_A_ROW, TRACKED_PROCESSES, UNSENT_REPLIES};
 use crate::packets::{self, LocalPacket};
-use crate::process_host::Command;
+use crate::process_host::{Command, signal_deaf};
 use crate::sys::{self, ChildSignals};
 
 /// The spawner's loop and all of its state. `socket` is never dropped: its end makes init end the machine.
@@ -28,6 +29,8 @@ pub(super) struct SpawnerServer {
     pub(super) programs: GivenPrograms,
     pub(super) followed: TrackedProcesses,
     pub(super) unsent: VecDeque<UnsentAnswer>,
+    /// Where the machine shows its job's limits: shows how much memory is used.
+    pub(super) gauge: Option<MemoryGauge>,
 }
 
 /// An answer on its way to keeper.
@@ -55,6 +58,12 @@ impl SpawnerServer {
                 more_children = self.reap();
             }
             self.settle_starts();
+            // Without processes there is nothing to show, and an idle machine sleeps.
+            if self.followed.has_living()
+                && let Some(gauge) = &mut self.gauge
+            {
+                gauge.turn();
+            }
             // One request in each turn, so that keeper can't keep the spawner from reaping.
             if ready.requests && !self.answer_next()? {
                 return Ok(());
@@ -74,7 +83,9 @@ impl SpawnerServer {
                 .starting()
                 .map(|(_, starting)| PollFd::from_borrowed_fd(starting.status.as_fd(), PollFlags::IN)),
         );
-        let deadline = self.followed.starting().map(|(_, starting)| starting.deadline).min();
+        let starts = self.followed.starting().map(|(_, starting)| starting.deadline);
+        let gauge = self.gauge.iter().filter(|_| self.followed.has_living()).map(|gauge| gauge.due);
+        let deadline = starts.chain(gauge).min();
         let timeout = match deadline {
             _ if at_once => Some(Duration::ZERO),
             deadline => deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
@@ -181,7 +192,11 @@ impl SpawnerServer {
                     Some(refused) => refused,
                 }
             }
-            SpawnerCall::Signal { id, signal } => self.signal(&id, signal),
+            SpawnerCall::Signal { id, signal } => self.signal(&id, signal, kill_process_group),
+            SpawnerCall::SignalDeaf { id, signal } => self.signal(&id, signal, |group, signal| {
+                signal_deaf(group, signal);
+                Ok(())
+            }),
             SpawnerCall::KillEverything => outcome_of("kill everything", sys::kill_all()),
             SpawnerCall::Forget { id } => {
                 self.followed.remove(&id);
@@ -223,13 +238,18 @@ impl SpawnerServer {
     }
 
     /// Signals a group by its leader's pid. The group may outlive its leader; once all of it is gone, nothing happens.
-    fn signal(&self, id: &ProcessId, signal: i32) -> SpawnerOutcome {
+    fn signal(
+        &self,
+        id: &ProcessId,
+        signal: i32,
+        send: fn(Pid, Signal) -> rustix::io::Result<()>,
+    ) -> SpawnerOutcome {
         let Some(signal) = Signal::from_named_raw(signal) else {
             return SpawnerOutcome::Refused { what: format!("signal {signal}"), errno: libc::EINVAL };
         };
         // The caller names a process, never a pid: keeper can't reach a process that it did not start.
         let Some(pid) = self.followed.pid(id) else { return SpawnerOutcome::Done };
-        match kill_process_group(pid, signal) {
+        match send(pid, signal) {
             Err(Errno::SRCH) => SpawnerOutcome::Done,
             result => outcome_of(&format!("signal process `{id}`"), result.map_err(io::Error::from)),
         }

@@ -6,16 +6,18 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::{Instant, SystemTime};
 
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount, unmount,
 };
 
-use sandyard_protocol::BootConfig;
+use sandyard_protocol::{BootConfig, MachineSize};
 
 use super::covers::Covers;
-use super::devices;
+use super::gauge::MemoryGauge;
+use super::{devices, size};
 use crate::boot::{BootFailure, BootStep as _};
 use crate::sys;
 
@@ -24,8 +26,7 @@ const STAGE: &str = "view";
 const STACKED_MOUNTS: usize = 8;
 
 /// Entries of /proc that programs need and that tell about the machine, the sandbox or its processes. All others are covered,
-/// those of later kernels among them. `meminfo` and `uptime` do count for the whole host; so does sysinfo(2), without which
-/// language runtimes do not start.
+/// those of later kernels among them. sysinfo(2), without which language runtimes do not start, counts for the whole host.
 const NEEDED: &[&str] = &[
     "cpuinfo",
     "filesystems",
@@ -64,14 +65,16 @@ const COVERED_DIRECTORIES: &[&str] = &[
 /// Directories that programs read and no process may write.
 const READ_ONLY: &[&str] = &["/proc/sys", "/proc/tty", "/sys"];
 
+/// The memory of the machine, in /proc.
+const MEMORY: &str = "meminfo";
 /// A load average of nobody.
 const NO_LOAD: &str = "0.00 0.00 0.00 1/1 1\n";
 /// The lines of `vmstat` that tools look for.
 const NO_MEMORY_EVENTS: &str =
     "pgpgin 0\npgpgout 0\npswpin 0\npswpout 0\npgfault 0\npgmajfault 0\noom_kill 0\n";
 
-/// Turns this process's mount namespace into the one that the job sees.
-pub(super) fn prepare(config: &BootConfig) -> Result<(), BootFailure> {
+/// Turns this process's mount namespace into the one that the job sees. Returns the writer of the texts that change.
+pub(super) fn prepare(config: &BootConfig) -> Result<Option<MemoryGauge>, BootFailure> {
     // First, or the mounts below would spread to keeper's namespace where its own are shared.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .step(STAGE, "make mounts private")?;
@@ -80,15 +83,13 @@ pub(super) fn prepare(config: &BootConfig) -> Result<(), BootFailure> {
     }
     // The kernel allows a new proc in a user namespace only while a fully visible one is there.
     mount("proc", "/proc", "proc", no_special(), None).step(STAGE, "mount /proc")?;
-    let quiet_stat = silence(&fs::read_to_string("/proc/stat").step(STAGE, "read /proc/stat")?);
-    let replaced = [("stat", quiet_stat.as_str()), ("loadavg", NO_LOAD), ("vmstat", NO_MEMORY_EVENTS)];
-    let covers = Covers::make(&replaced).step(STAGE, "make covers")?;
+    let shares_kernel = !config.link.leaves_virtual_machine();
+    let texts = ShownTexts::read(config.size.as_ref(), shares_kernel).step(STAGE, "read /proc")?;
+    let covers = Covers::make(&texts.all()).step(STAGE, "make covers")?;
     for path in &config.hidden {
         hide(path, &covers)?;
     }
-    let shares_kernel = !config.link.leaves_virtual_machine();
-    let replaced = replaced.map(|(name, _)| name);
-    cover_proc(&covers, &replaced, shares_kernel).step(STAGE, "cover /proc")?;
+    cover_proc(&covers, &texts.proc, shares_kernel).step(STAGE, "cover /proc")?;
     for path in COVERED_DIRECTORIES {
         covers.hide(path.as_ref()).step(STAGE, format_args!("cover {path}"))?;
     }
@@ -99,39 +100,78 @@ pub(super) fn prepare(config: &BootConfig) -> Result<(), BootFailure> {
     for path in COUNTERS_AMONG_SETTINGS.iter().filter(|_| shares_kernel) {
         covers.hide(path.as_ref()).step(STAGE, format_args!("cover {path}"))?;
     }
+    if !texts.sys.is_empty() {
+        covers.replace("/sys".as_ref(), size::SYS).step(STAGE, "cover /sys")?;
+    }
+    let gauge = config.size.filter(|_| shares_kernel).map(|size| gauge(&covers, size)).transpose();
+    let gauge = gauge.step(STAGE, "open the texts that change")?;
     // Runtimes bind device nodes without it.
-    sys::forbid_set_user_id("/".as_ref()).step(STAGE, "forbid set-user-id files on every mount")
+    sys::forbid_set_user_id("/".as_ref()).step(STAGE, "forbid set-user-id files on every mount")?;
+    Ok(gauge)
 }
 
-/// Covers the entries of /proc that are not needed, and replaces counters that programs expect to find.
-fn cover_proc(covers: &Covers, replaced: &[&str], shares_kernel: bool) -> io::Result<()> {
+/// The texts that stand for files of the kernel.
+struct ShownTexts {
+    /// By their names in /proc.
+    proc: Vec<(String, String)>,
+    /// By their paths below the covers.
+    sys: Vec<(String, String)>,
+}
+
+impl ShownTexts {
+    /// Makes them from those of the kernel. A machine whose kernel is its own shows most of that one's.
+    fn read(size: Option<&MachineSize>, shares_kernel: bool) -> io::Result<Self> {
+        let stat = fs::read_to_string("/proc/stat")?;
+        let processors = stat.lines().filter(|line| line.starts_with("cpu")).count().saturating_sub(1);
+        let sys = size.map(|size| size::sys(processors, size)).unwrap_or_default();
+        if !shares_kernel {
+            return Ok(Self { proc: Vec::new(), sys });
+        }
+        let mut proc = vec![
+            ("stat", size::quiet_stat(&stat, size, begin_time())),
+            ("loadavg", NO_LOAD.to_owned()),
+            ("vmstat", NO_MEMORY_EVENTS.to_owned()),
+        ];
+        if let Some(size) = size {
+            proc.push(("cpuinfo", size::cpuinfo(&fs::read_to_string("/proc/cpuinfo")?, size)));
+            proc.push((MEMORY, size::meminfo(size, 0)));
+        }
+        let proc = proc.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
+        Ok(Self { proc, sys })
+    }
+
+    fn all(&self) -> Vec<(String, String)> {
+        self.proc.iter().chain(&self.sys).cloned().collect()
+    }
+}
+
+/// Has the machine's time since boot begin now, for the processes of the job. Returns the time of day, or nothing where the kernel
+/// has no namespaces for clocks: then `uptime` is the host's.
+fn begin_time() -> Option<u64> {
+    sys::own_boot_time().ok()?;
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok().map(|now| now.as_secs())
+}
+
+fn gauge(covers: &Covers, size: MachineSize) -> io::Result<MemoryGauge> {
+    let (meminfo, used) = (covers.open(MEMORY)?, covers.open(size::USED_MEMORY)?);
+    Ok(MemoryGauge { size, meminfo, used, due: Instant::now(), written: 0 })
+}
+
+/// Covers the entries of /proc that are not needed, and replaces those that programs expect to find.
+fn cover_proc(covers: &Covers, replaced: &[(String, String)], shares_kernel: bool) -> io::Result<()> {
     let is_process = |name: &str| name.starts_with(|letter: char| letter.is_ascii_digit());
     let stays = |name: &str| NEEDED.contains(&name) || (!shares_kernel && COUNTERS.contains(&name));
     let names: Vec<_> =
         fs::read_dir("/proc")?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
     for name in names.iter().filter_map(|name| name.to_str()).filter(|name| !is_process(name)) {
         let path = Path::new("/proc").join(name);
-        if replaced.contains(&name) && !stays(name) {
+        if replaced.iter().any(|(text, _)| text == name) {
             covers.replace(&path, name)?;
         } else if !stays(name) {
             covers.hide(&path)?;
         }
     }
     Ok(())
-}
-
-/// Returns `stat` without its counters: the processors, each of them idle, and the time of the boot, by which `ps` knows when a
-/// process began.
-fn silence(stat: &str) -> String {
-    let quiet = |line: &str| match line.split_once(' ') {
-        // Two blanks after the sum of all processors, as the kernel writes it.
-        Some(("cpu", _)) => "cpu  0 0 0 1 0 0 0 0 0 0\n".to_owned(),
-        Some((name, _)) if name.starts_with("cpu") => format!("{name} 0 0 0 1 0 0 0 0 0 0\n"),
-        Some(("btime", _)) => format!("{line}\n"),
-        Some((name, _)) => format!("{name} 0\n"),
-        None => String::new(),
-    };
-    stat.lines().map(quiet).collect()
 }
 
 /// Unmounts a directory of keeper's, or covers it where the driver's mount can't be undone from here.
@@ -177,16 +217,4 @@ fn make_read_only(path: &str) -> io::Result<()> {
 
 fn no_special() -> MountFlags {
     MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn processors_and_boot_stay_and_no_counter_does() {
-        let stat = "cpu  9 8 7 6 5 4 3 2 1 0\ncpu0 9 8 7 6 5 4 3 2 1 0\nintr 99 1 2\nctxt 7\nbtime 1700000000\nprocs_running 3\n";
-        let quiet = "cpu  0 0 0 1 0 0 0 0 0 0\ncpu0 0 0 0 1 0 0 0 0 0 0\nintr 0\nctxt 0\nbtime 1700000000\nprocs_running 0\n";
-        assert_eq!(silence(stat), quiet);
-    }
 }

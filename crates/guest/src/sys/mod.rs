@@ -17,8 +17,8 @@ pub(crate) use local::prepare_session;
 pub(crate) use machine::{MachineSignals, own_surroundings};
 pub(crate) use mounts::{forbid_devices, forbid_set_user_id};
 pub(crate) use processes::{
-    Forked, Namespaces, exec, exec_program, fork, fork_into, kill_all, leave, own_control_groups,
-    own_users_and_mounts,
+    Forked, Namespaces, exec, exec_program, fork, fork_into, kill_all, leave, own_boot_time,
+    own_control_groups, own_users_and_mounts,
 };
 pub(crate) use signals::{ChildSignals, default_signals};
 

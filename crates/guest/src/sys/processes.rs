@@ -63,6 +63,17 @@ pub(crate) fn own_control_groups() -> io::Result<()> {
     }
 }
 
+/// Has the time since boot begin now for the children of this process, which stays with the host's.
+pub(crate) fn own_boot_time() -> io::Result<()> {
+    // SAFETY: takes a number only; this flag changes nothing for the process itself.
+    if unsafe { libc::unshare(libc::CLONE_NEWTIME) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    // Whole seconds: the offset must leave the clock at or above zero.
+    std::fs::write("/proc/self/timens_offsets", format!("boottime -{} 0", boot.tv_sec))
+}
+
 /// Moves this single-threaded process into a user namespace, and a mount namespace that belongs to it.
 pub(crate) fn own_users_and_mounts() -> io::Result<()> {
     // SAFETY: takes a number only; with one thread nothing else of the process relies on what it changes.

@@ -30,6 +30,30 @@ async fn a_command_runs_as_the_agent_without_any_privilege() {
     assert!(finished.stdout.contains("Seccomp:\t2\n"));
 }
 
+/// Half a processor and 512 MiB; `free` and `nproc` would tell of the host otherwise.
+#[tokio::test]
+async fn programs_see_the_size_of_the_job() {
+    let machine = machine!();
+    let script = "grep -c ^processor /proc/cpuinfo; grep -c '^cpu[0-9]' /proc/stat; getconf _NPROCESSORS_ONLN
+        awk '/^MemTotal/ {print $2}' /proc/meminfo; cut -d. -f1 /proc/uptime; cat /sys/fs/cgroup/cpu.max; ls /sys";
+    let shown = machine.sh(script).await;
+    let lines: Vec<_> = shown.stdout.lines().collect();
+    assert_eq!(lines[..4], ["1", "1", "1", "524288"], "{shown:?}");
+    assert!(lines[4].parse::<u64>().unwrap() < 120, "the host's uptime: {shown:?}");
+    assert_eq!(lines[5..], ["50000 100000", "devices", "fs"], "{shown:?}");
+}
+
+/// A reader that asks while the job grows sees the memory shrink.
+#[tokio::test]
+async fn memory_in_use_is_shown_while_it_is_used() {
+    let machine = machine!();
+    let script = "free_kib() { awk '/^MemAvailable/ {print $2}' /proc/meminfo; }
+        before=$(free_kib); held=$(head -c 60000000 /dev/zero | tr '\\0' x)
+        for turn in $(seq 200); do (( before - $(free_kib) > 50000 )) && echo less && break; sleep 0.1; done; : \"$held\"";
+    let shown = machine.sh(script).await;
+    assert_eq!(shown.stdout, "less\n", "{shown:?}");
+}
+
 #[tokio::test]
 async fn refusals_name_what_is_wrong() {
     let machine = machine!();

@@ -20,7 +20,9 @@ use rustix::process::{Pid, Signal};
 use sandyard_guest::init::{HeldStreams, KeeperTurn};
 use sandyard_guest::process_host::{Command, ProcessHost as _, RawExit, SpawnError, Spawned};
 use sandyard_guest::spawner::client::SpawnerClient;
-use sandyard_protocol::{BootConfig, LinkTarget, ProcessId, Secret, SpawnerSource, TerminalSize};
+use sandyard_protocol::{
+    BootConfig, LinkTarget, MachineSize, ProcessId, Secret, SpawnerSource, TerminalSize,
+};
 use tempfile::TempDir;
 
 /// Longest wait for anything in these tests.
@@ -36,6 +38,7 @@ pub(crate) struct Machine {
 }
 
 /// What a finished command said and how it ended.
+#[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -68,6 +71,8 @@ pub(crate) fn config() -> BootConfig {
         writable: ["/workspace", "/home/agent", "/tmp", "/dev/shm", "/run/user/1000"].map(Into::into).into(),
         open_files: 512,
         lifetime_s: 120,
+        boot_time_s: 0,
+        size: Some(MachineSize { cpu_quota_us: 50_000, memory_bytes: 512 << 20, pids: 64 }),
     }
 }
 

@@ -11,7 +11,8 @@ pub struct Availability {
     pub verdict: DriverVerdict,
     /// Which jobs get sandboxes of this driver, if sandboxes can start.
     pub offer: Offer,
-    /// Version or kernel features if usable, the missing part if not. Printed after a colon: lower case, no full stop.
+    /// Version or kernel features if usable, the missing part if not. Printed after a colon: lower case, no full stop. Further
+    /// lines are the last that a guest printed.
     pub detail: String,
     /// A remedy for people: a command or a sentence.
     pub fix: Option<String>,
@@ -60,6 +61,11 @@ impl Availability {
     /// Reports whether a job may be given to the driver.
     pub fn may_start(&self) -> bool {
         self.verdict != DriverVerdict::Missing
+    }
+
+    /// Returns the detail without what a guest printed.
+    pub fn summary(&self) -> &str {
+        self.detail.lines().next().unwrap_or_default()
     }
 
     /// Restricts the report to fewer jobs.

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use sandyard_protocol::Secret;
+use sandyard_protocol::{JobLimits, Secret};
 use serde::{Deserialize, Serialize};
 
 use super::images::ImageDigest;
+
+/// Beginning of the ids of trials; ids of jobs' sandboxes begin otherwise.
+const TRIAL: &str = "probe-";
 
 /// Names a sandbox: a lower-case DNS label of at most 63 bytes, never used twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -39,6 +42,16 @@ impl SandboxId {
         let clean =
             text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         (fits && clean && !text.starts_with('-') && !text.ends_with('-')).then(|| Self(text.to_owned()))
+    }
+
+    /// Makes the id of a driver's trial, which belongs to no job.
+    pub(crate) fn of_trial(token: u64) -> Self {
+        Self(format!("{TRIAL}{token:016x}"))
+    }
+
+    /// True for the id of a driver's trial.
+    pub(crate) fn is_trial(&self) -> bool {
+        self.0.starts_with(TRIAL)
     }
 
     /// Returns the id as text.
@@ -93,6 +106,19 @@ fn usual_io_mib_s() -> u64 {
     256
 }
 
+impl Limits {
+    /// Returns the processor time in each period of [`JobLimits::PERIOD_US`]. The kernel accepts no less than 1 ms.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "clamped to a range that fits"
+    )]
+    pub(crate) fn cpu_quota_us(&self) -> u64 {
+        (self.cpus * JobLimits::PERIOD_US as f64).clamp(1_000.0, 1e12) as u64
+    }
+}
+
 impl Default for Limits {
     /// A small development machine.
     fn default() -> Self {
@@ -145,6 +171,9 @@ pub struct FoundSandbox {
 pub struct Usage {
     /// Processor time of the job.
     pub cpu_s: f64,
+    /// Memory of the job now; `None` if the driver can't tell.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
     /// Highest memory of the job.
     pub peak_memory_bytes: u64,
     /// Number of processes of the job that the kernel killed for lack of memory.

@@ -26,9 +26,9 @@ pub(crate) fn make() -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Returns a guest's output for the host's log. The text is hostile, so control characters are removed.
+/// Returns a guest's output in lines. The text is hostile, so other control characters are removed.
 pub(crate) fn read(console: &OwnedFd) -> io::Result<String> {
-    Ok(tame(&read_raw(console)?))
+    Ok(read_raw(console)?.lines().map(|line| tame(line) + "\n").collect())
 }
 
 /// Returns a guest's output without the lines that every guest prints.
@@ -91,6 +91,13 @@ mod tests {
     }
 
     #[test]
+    fn lines_stay_and_other_control_characters_do_not() {
+        let console = make().unwrap();
+        File::from(console.try_clone().unwrap()).write_all_at(b"one\r\n\x1b[2Jtwo", 0).unwrap();
+        assert_eq!(read(&console).unwrap(), "one\n [2Jtwo\n");
+    }
+
+    #[test]
     fn an_orderly_end_is_nothing_to_tell() {
         assert_eq!(told("[    4.08] reboot: Restarting system\r\n").trim(), "");
         assert_eq!(told("no disk\u{1b}[1m\n[ 4.1] reboot: Restarting system\n"), "no disk [1m");
@@ -103,6 +110,6 @@ mod tests {
         let last = usize::try_from(CONSOLE_BYTES).unwrap();
         console.write_all_at(&vec![b'x'; last], 0).unwrap();
         assert!(console.write_all_at(b"x", CONSOLE_BYTES).is_err());
-        assert_eq!(read(&console.into()).unwrap().len(), last);
+        assert_eq!(read_raw(&console.into()).unwrap().len(), last);
     }
 }

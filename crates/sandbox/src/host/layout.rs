@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use sandyard_protocol::{AGENT_PROGRAM, BOOT_FD, BootConfig, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+use sandyard_protocol::{
+    AGENT_PROGRAM, BOOT_FD, BootConfig, LinkTarget, MachineSize, SCRIPTS, Secret, SpawnerSource,
+};
 pub(crate) use sandyard_protocol::{DiskMount, MemoryMount};
 
-use crate::driver::SandboxSpec;
+use crate::driver::{Limits, SandboxSpec};
 
 /// Owner of places that belong to no user inside.
 pub(crate) const ROOT_ID: u32 = 0;
@@ -130,6 +132,17 @@ pub(crate) fn boot_config(spec: &SandboxSpec, link: LinkTarget, birth: Birth) ->
         writable,
         open_files: OPEN_FILES,
         lifetime_s: spec.lifetime_s,
+        boot_time_s: 0,
+        size: Some(size(&spec.limits)),
+    }
+}
+
+/// Returns the size of a machine, as its job is to see it.
+fn size(limits: &Limits) -> MachineSize {
+    MachineSize {
+        cpu_quota_us: limits.cpu_quota_us(),
+        memory_bytes: limits.memory_mib.saturating_mul(MIB),
+        pids: limits.pids,
     }
 }
 

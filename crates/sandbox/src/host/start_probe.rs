@@ -14,6 +14,11 @@ use crate::host::storage::disk::STOCK;
 /// Longest time for a container to dial. A loaded machine needs tens of milliseconds.
 pub(crate) const CONTAINER_DIAL_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Lines of a guest's console that an answer shows: more than a kernel's stack trace takes after its first words.
+const CONSOLE_LINES: usize = 12;
+/// Longest line of these in letters.
+const CONSOLE_LINE_LETTERS: usize = 160;
+
 /// A probe start: its image, disk and time limit.
 pub(crate) struct StartProbe<'a> {
     /// The driver's data directory; the workspace of the probe is made in its stock.
@@ -27,7 +32,8 @@ pub(crate) struct StartProbe<'a> {
 
 impl StartProbe<'_> {
     /// Starts a sandbox, waits until its guest has answered the hello and removes it. `said` returns the guest's console
-    /// output.
+    /// output, which the answer ends with on lines of its own. A caller that gives the probe up leaves its sandbox to
+    /// [`stop_trials`](crate::drivers::stop_trials).
     pub(crate) async fn run(
         self,
         driver: &dyn Driver,
@@ -35,7 +41,7 @@ impl StartProbe<'_> {
     ) -> Result<(), String> {
         let failed = |error: io::Error| format!("probe: {error}");
         let token = getrandom::u64().map_err(|error| failed(io::Error::other(error)))?;
-        let id = SandboxId::parse(&format!("probe-{token:016x}")).ok_or("probe: bad id")?;
+        let id = SandboxId::of_trial(token);
         let workspace = self.data.join(STOCK).join(format!("new-{id}"));
         std::fs::create_dir_all(&workspace).map_err(failed)?;
         let spec = SandboxSpec {
@@ -47,7 +53,7 @@ impl StartProbe<'_> {
             secret: Secret::new([0; 32]),
         };
         let tried = greeted(driver, &spec, self.dial_timeout).await;
-        let tried = tried.map_err(|error| format!("{error}: {}", said(&id).unwrap_or_default().trim()));
+        let tried = tried.map_err(|error| error + &last_lines(&said(&id).unwrap_or_default()));
         // Stops in every case: a failed probe must leave nothing behind either.
         let stopped = driver.stop(&id).await;
         let removed = std::fs::remove_dir_all(&workspace);
@@ -55,6 +61,15 @@ impl StartProbe<'_> {
         stopped.map_err(|error| ErrorChain(&error).to_string())?;
         removed.map_err(failed)
     }
+}
+
+/// Returns the end of a guest's console, each line below the text before it. A kernel that panics prints hundreds of lines, and the
+/// last ones tell the reason.
+fn last_lines(console: &str) -> String {
+    let lines: Vec<&str> = console.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let shown = lines.get(lines.len().saturating_sub(CONSOLE_LINES)..).unwrap_or_default();
+    let cut = |line: &&str| line.chars().take(CONSOLE_LINE_LETTERS).collect::<String>();
+    shown.iter().map(cut).map(|line| format!("\n  {line}")).collect()
 }
 
 /// Starts the sandbox and waits for the guest's hello. A link alone proves nothing: the socket of a machine
@@ -81,5 +96,27 @@ async fn greeted(driver: &dyn Driver, spec: &SandboxSpec, dial_timeout: Duration
     match timeout(dial_timeout, greeting).await {
         Ok(answered) => answered.map_err(|error| format!("probe: {error}")),
         Err(_) => Err("probe: it never dialled".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_console_of_any_length_gives_its_last_lines() {
+        assert_eq!(last_lines("\n \n"), "");
+        assert_eq!(last_lines("one\r\n\ntwo"), "\n  one\n  two");
+        let long: String = (0..500).map(|number| format!("{number} {}\n", "x".repeat(1000))).collect();
+        let shown = last_lines(&long);
+        assert_eq!(shown.lines().count(), 1 + CONSOLE_LINES);
+        assert!(shown.len() < 2300 && shown.contains("\n  499 x") && !shown.contains("\n  487 "), "{shown}");
+    }
+
+    #[test]
+    fn only_trials_have_ids_of_trials() {
+        assert!(SandboxId::of_trial(7).is_trial());
+        assert_eq!(SandboxId::parse(SandboxId::of_trial(7).as_str()), Some(SandboxId::of_trial(7)));
+        assert!(!SandboxId::parse("s-0123456789abcdef").unwrap().is_trial());
     }
 }

@@ -15,17 +15,20 @@ pub enum ImageFlavour {
     Base,
     /// The base with compilers, kernels, JupyterLab, a desktop and a browser.
     Full,
+    /// The full flavour with more languages, tools and libraries. Built on request only.
+    Dev,
 }
 
 impl ImageFlavour {
     /// Every flavour, parents before their children.
-    pub const ALL: [Self; 2] = [Self::Base, Self::Full];
+    pub const ALL: [Self; 3] = [Self::Base, Self::Full, Self::Dev];
 
     /// Returns the name in commands, manifests and paths of the recipe.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Base => "base",
             Self::Full => "full",
+            Self::Dev => "dev",
         }
     }
 

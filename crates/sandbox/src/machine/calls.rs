@@ -25,6 +25,8 @@ pub struct Machine {
     pub(super) link: Link,
     /// Cancelled when clients may change nothing any more; `None` for the owner of the job.
     closed: Option<CancellationToken>,
+    /// Time that the machine may have taken to boot; programs inside get as much more to start.
+    pub(super) boot_time: Duration,
 }
 
 /// A call did not succeed.
@@ -68,14 +70,20 @@ pub(super) type GuestStream = Framed<MachineStream>;
 impl Machine {
     /// Speaks over an authenticated link.
     pub fn over(link: Link) -> Self {
-        Self { link, closed: None }
+        Self { link, closed: None, boot_time: Duration::ZERO }
+    }
+
+    /// Gives the programs of a machine that boots slowly more time.
+    #[must_use]
+    pub fn with_boot_time(self, boot_time: Duration) -> Self {
+        Self { boot_time, ..self }
     }
 
     /// Returns a view for clients. Once `closed` is cancelled, it changes nothing and acknowledges nothing any more: calls that
     /// are under way and later ones fail with [`MachineError::Finishing`]. Calls that only read go on.
     #[must_use]
     pub fn behind_doors(&self, closed: CancellationToken) -> Self {
-        Self { link: self.link.clone(), closed: Some(closed) }
+        Self { closed: Some(closed), ..self.clone() }
     }
 
     /// True if this view changes nothing any more, because the job is finishing.

@@ -32,6 +32,7 @@ pub(super) fn only_reads(request: &Request) -> bool {
             | Request::Export { .. }
             | Request::WorkspaceChanges
             | Request::LastScreenshot
+            | Request::RecordDesktop
             | Request::ListProcesses
             | Request::ListKernels
     )

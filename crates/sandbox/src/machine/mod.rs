@@ -14,6 +14,7 @@ mod files;
 mod kernels;
 mod ports;
 mod processes;
+mod recording;
 
 pub use calls::{FRAME_LIMITS, Machine, MachineError};
 pub use desktop::GuiAnswers;
@@ -24,3 +25,4 @@ pub use files::{FileContent, FileWriter};
 pub use kernels::{ExecutionStream, FromExecution};
 pub use ports::PortStream;
 pub use processes::{FromProcess, ProcessControl, ProcessReader, ProcessStream};
+pub use recording::{DesktopRecording, ScreenPicture};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
+use sandyard_api::{ErrorCode, JobIdPrefix};
 
 use super::{AppError, Yard};
 use crate::auth::{AccessDenied, AccessScope, Caller, OwnerAccount, may};
@@ -14,6 +15,8 @@ use crate::job::{JobId, JobRow};
 
 /// Owners that are remembered, so that a busy job costs no read of its row: more than a yard runs at once.
 const REMEMBERED_OWNERS: usize = 4096;
+/// Jobs that are looked at for a beginning of an id. Ids are random, so more than one is rare and this many is malice.
+const MAX_CANDIDATES: usize = 16;
 /// How long a call waits for a sandbox that is starting, unless the request says otherwise.
 const DEFAULT_SANDBOX_WAIT: Duration = Duration::from_secs(30);
 
@@ -71,6 +74,31 @@ impl Default for OwnerCache {
 }
 
 impl Yard {
+    /// Returns access to the job that an id or the beginning of one means. A beginning must belong to one job alone, among those
+    /// that the caller may know of.
+    pub async fn job_named(
+        &self,
+        caller: &Caller,
+        prefix: &JobIdPrefix,
+        scope: AccessScope,
+    ) -> Result<JobAccess, AppError> {
+        if let Some(id) = prefix.whole() {
+            return self.job(caller, &id, scope).await;
+        }
+        let mut found = Vec::new();
+        for id in self.context.store.ids_beginning(prefix, MAX_CANDIDATES).await? {
+            match self.job(caller, &id, scope).await {
+                Ok(job) => found.push(job),
+                Err(error) if error.code == ErrorCode::UnknownJob => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if found.len() > 1 {
+            return Err(ambiguous(prefix, &found));
+        }
+        found.pop().ok_or_else(AppError::unknown_job)
+    }
+
     /// Returns access to the job with this id, if it exists and the caller may do to it what `scope` covers. A foreign job is as
     /// unknown as one that does not exist, so that ids can't be probed.
     pub async fn job(&self, caller: &Caller, id: &JobId, scope: AccessScope) -> Result<JobAccess, AppError> {
@@ -86,6 +114,12 @@ impl Yard {
         let admitted = Arc::new(AdmittedJob { id: id.clone(), caller: caller.clone(), owner });
         Ok(JobAccess { admitted, sandbox_wait: DEFAULT_SANDBOX_WAIT })
     }
+}
+
+fn ambiguous(prefix: &JobIdPrefix, found: &[JobAccess]) -> AppError {
+    let ids: Vec<&str> = found.iter().map(|job| job.id().as_str()).collect();
+    let message = format!("`{prefix}` is the beginning of {} jobs: {}", ids.len(), ids.join(", "));
+    AppError::new(ErrorCode::AmbiguousJob, message).hint("write more of the id")
 }
 
 /// The owner of a job. Rows have no owner yet, so every job is the operator's.

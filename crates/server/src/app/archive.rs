@@ -4,25 +4,21 @@ use sandyard_sandbox::machine::Export;
 
 use super::download::DownloadSource;
 use super::{AppError, Download, ErrorCode, JobAccess, Yard};
-use crate::artifacts::{self, ArtifactError, ExportConfig};
+use crate::artifacts::{self, ArtifactError};
 use crate::auth::AccessScope;
-
-/// Room for headers and names of small files, whose blocks on the disk may be few.
-const ARCHIVE_EXTRA_MIB: u64 = 64;
 
 impl Yard {
     /// Packs an export into a scratch file, which is removed when the download is over.
     pub async fn archive(&self, job: &JobAccess, export: Export) -> Result<Download, AppError> {
         job.require(AccessScope::UseSandbox)?;
         // The zip needs space on the yard's own disk, beside everything that is promised.
-        let most_mib = self.row(job.id()).await?.limits.machine.disk_mib;
-        let used_mib = self.context.admission.look_at_disk_use_mib(job.id()).unwrap_or(most_mib);
-        let archive_bytes = (used_mib + used_mib / 8 + ARCHIVE_EXTRA_MIB).saturating_mul(1024 * 1024);
-        if !self.context.admission.may_write(archive_bytes) {
+        let disk_mib = self.row(job.id()).await?.limits.machine.disk_mib;
+        let used_mib = self.context.admission.look_at_disk_use_mib(job.id());
+        if !self.context.admission.may_write(artifacts::expected_bytes(used_mib, disk_mib)) {
             return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk has no room for the archive")
                 .retry_after(30));
         }
-        let bounds = &ExportConfig { archive_bytes, ..self.context.config.export.clone() };
+        let bounds = &self.context.config.export.on_a_disk(disk_mib);
         let additions = artifacts::HostAdditions::default();
         let packed = artifacts::pack_export(export, &self.context.scratch, bounds, additions)
             .await

@@ -7,31 +7,36 @@
 mod access;
 mod archive;
 mod audit;
+mod brief;
 mod delete;
 mod download;
 mod drivers;
 mod errors;
 mod events;
 mod explanation;
+mod extend;
 mod health;
 mod logs;
 mod machine;
 mod model;
 mod open;
+mod recording;
 mod reply;
 mod request;
 mod schedule;
 mod screenshot;
+mod stats;
 mod status;
+mod terminal_cast;
 mod tickets;
 
 use std::sync::Arc;
 
 pub use crate::drivers::{ImageFlavour, ImageState, Images};
 pub use crate::job::{
-    FailureCode, Floor, GitSource, InputFile, IsolationStatus, JobFailure, JobFilter, JobKind, JobState,
-    JobStatus, JobWait, KnownStatus, NewJob, OnSilence, RequestedLimits, RoomShortage, SandboxState,
-    TaskOptions,
+    FailureCode, Floor, GitSource, InputFile, IsolationStatus, JobBrief, JobFailure, JobFilter, JobKind,
+    JobState, JobStatus, JobWait, KnownStatus, NewJob, OnSilence, RequestedLimits, RoomShortage,
+    SandboxState, TaskOptions,
 };
 pub use crate::store::{BadCopyPlace, CopyPlace, CopyProgress, CopyStoreError, copy_store};
 pub use access::JobAccess;
@@ -43,10 +48,14 @@ pub use explanation::ResultExplanation;
 pub use logs::LogStream;
 pub use model::{CommittedEvent, DriverStatus, IdempotencyKey, JobPage, Scheduled, TicketTarget};
 pub use open::StartYardError;
+pub use recording::{RecordedMoment, RecordedMoments};
 pub use sandyard_api::ErrorCode;
+pub use stats::JobMeasure;
 pub use status::{AwaitedChange, WithOutput};
+pub use terminal_cast::TerminalCast;
 
 use self::access::OwnerCache;
+use self::brief::BriefCache;
 use self::open::YardTask;
 use self::tickets::Tickets;
 use crate::yard::YardContext;
@@ -57,5 +66,6 @@ pub struct Yard {
     context: Arc<YardContext>,
     tickets: Arc<Tickets>,
     owners: Arc<OwnerCache>,
+    briefs: Arc<BriefCache>,
     running: Arc<YardTask>,
 }

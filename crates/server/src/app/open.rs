@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Images;
 use super::Yard;
 use super::access::OwnerCache;
+use super::brief::BriefCache;
 use super::tickets::Tickets;
 use crate::audit::SigningKey;
 use crate::blobs::{self, Scratch, WorkspaceFolders};
@@ -30,7 +31,7 @@ use crate::yard::Admission;
 use crate::yard::AuditRecorder;
 use crate::yard::Metrics;
 use crate::yard::StatusCache;
-use crate::yard::{DiskProbe, Machines, Verdicts, WaitingLine, YardContext};
+use crate::yard::{DiskProbe, Machines, Usages, Verdicts, WaitingLine, YardContext};
 
 /// Jobs that were claimed as they were stored and wait for the loop. A scheduler waits when there are more.
 const CLAIM_QUEUE_JOBS: usize = 256;
@@ -125,6 +126,7 @@ impl Yard {
             admission: Admission::new(config.admission.clone(), &data, Arc::clone(&wake)),
             line: WaitingLine::new(config.admission.patience),
             disk_probe: DiskProbe::new(&data),
+            usages: Usages::default(),
             verdicts: Verdicts::default(),
             output_pace: SharedOutputPace::new(config.output.bytes_per_s, Instant::now()),
             adoptions: Arc::new(Semaphore::new(MAX_ADOPTIONS_AT_ONCE)),
@@ -160,6 +162,7 @@ impl Yard {
             context,
             tickets: Arc::new(Tickets::default()),
             owners: Arc::new(OwnerCache::default()),
+            briefs: Arc::new(BriefCache::default()),
             running: Arc::new(running),
         })
     }

@@ -11,11 +11,11 @@ use super::audit::schedule_entry;
 use super::drivers::TRIAL_TIMEOUT;
 use super::model::{IdempotencyKey, Scheduled};
 use super::{AppError, ErrorCode, Yard};
-use super::{Floor, JobKind, NewJob, RequestedLimits};
+use super::{Floor, JobBrief, JobKind, NewJob, RequestedLimits};
 use crate::audit::AuditEntry;
 use crate::auth::{AccessScope, Caller};
 use crate::blobs::{BlobKey, BlobNoun, BlobScope, Durability};
-use crate::drivers::{DriverChoice, NoDriver};
+use crate::drivers::{DriverChoice, ImageFlavour, ImageState, NoDriver};
 use crate::gateways::egress::EgressPolicy;
 use crate::gateways::model::NoModel;
 use crate::job::JobLimits;
@@ -50,17 +50,22 @@ impl Yard {
             self.settle_task(&mut job)?;
         }
         check_egress(&job)?;
+        self.check_flavour(&job)?;
         self.check_isolation(&job.isolation)?;
         let choice = self.choose(&job.isolation).await?;
         // All checks are done. From here on something is written.
         let id = job::random_id().map_err(|error| AppError::internal(&error))?;
         let entry = schedule_entry(caller, &job);
+        let brief = JobBrief::of(&job);
         let mut insert = self.insert(&id, job, limits, key, entry);
         insert.row.reason = choice.is_none().then(|| "waits until a driver has been tried".to_owned());
         // The blob before the row: a crash in between leaves a blob without a job, which the next start removes.
         self.put_text(&insert).await?;
         let stored = self.store(insert, choice.as_ref(), &limits.machine).await;
-        if !matches!(stored, Ok((Inserted::New(_), _))) {
+        if matches!(stored, Ok((Inserted::New(_), _))) {
+            // The next look at the job is a moment away.
+            self.briefs.keep(&id, brief);
+        } else {
             // A refused or repeated request leaves nothing behind. The id is new, so no other job's blobs can be meant.
             let _ = self.context.blobs.remove_all(&BlobScope::Job(id)).await;
         }
@@ -169,6 +174,22 @@ impl Yard {
         Ok(())
     }
 
+    /// Rejects an image that the job can't work in, or that nobody has built. One that is being built is waited for.
+    fn check_flavour(&self, job: &NewJob) -> Result<(), AppError> {
+        let Some(flavour) = job.flavour else { return Ok(()) };
+        if flavour == ImageFlavour::Base && !matches!(job.kind, JobKind::Shell | JobKind::Session) {
+            let message = format!("a job of kind `{}` does not work in the base image", job.kind.as_str());
+            return Err(AppError::new(ErrorCode::UnsuitableFlavour, message)
+                .hint("leave `flavour` out, or use `full` or `dev`"));
+        }
+        match self.context.images.state(flavour) {
+            ImageState::Missing { detail, hint } => {
+                Err(AppError::new(ErrorCode::ImageNotBuilt, detail).hint(hint))
+            }
+            ImageState::Ready { .. } | ImageState::Preparing { .. } => Ok(()),
+        }
+    }
+
     /// Rejects the name of an unknown driver. A known driver that can't run here is rejected later, with its own reason.
     fn check_isolation(&self, floor: &Floor) -> Result<(), AppError> {
         let Floor::Driver(name) = floor else { return Ok(()) };
@@ -207,8 +228,16 @@ impl Yard {
 
     fn limits(&self, asked: &RequestedLimits) -> Result<JobLimits, AppError> {
         // Without `..`, so that a new limit can't be forgotten here.
-        let RequestedLimits { cpus, memory_mib, disk_mib, pids, io_mib_s, timeout_s, idle_timeout_s } =
-            *asked;
+        let RequestedLimits {
+            cpus,
+            memory_mib,
+            disk_mib,
+            pids,
+            io_mib_s,
+            recording_mib,
+            timeout_s,
+            idle_timeout_s,
+        } = *asked;
         let (given, most) = (&self.context.config.default_limits, &self.context.config.greatest_limits);
         let memory = most.machine.memory_mib.min(self.context.admission.largest_memory_mib());
         let machine = Limits {
@@ -237,7 +266,9 @@ impl Yard {
         let idle = idle_timeout_s.or(given.idle_timeout_s);
         let idle_timeout_s =
             idle.map(|idle| within("idle_timeout_s", idle, 1, most.timeout_s)).transpose()?;
-        Ok(JobLimits { machine, timeout_s, idle_timeout_s })
+        let recording = recording_mib.unwrap_or(given.recording_mib);
+        let recording_mib = within("recording_mib", recording, 0, most.recording_mib)?;
+        Ok(JobLimits { machine, timeout_s, idle_timeout_s, recording_mib })
     }
 }
 

@@ -8,7 +8,7 @@ use sandyard_protocol::OutputStream;
 use super::access::{owner_of, require};
 use super::model::JobPage;
 use super::{AppError, ErrorCode, JobAccess, Yard};
-use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus};
+use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus, SandboxState};
 use crate::auth::{AccessScope, Caller, may};
 use crate::gateways::model::Money;
 use crate::job::JobId;
@@ -50,6 +50,7 @@ impl Yard {
         let before = self.context.ended.before();
         let row = self.row(id).await?;
         let is_over = !row.open;
+        self.context.refresh_usage(&row).await;
         let status = Arc::new(KnownStatus::from(self.describe(row, output).await?));
         if is_over && output == WithOutput::Tails {
             self.context.ended.keep(before, &status);
@@ -82,6 +83,7 @@ impl Yard {
             Ok(row) => row?,
             Err(_) => self.row(id).await?,
         };
+        self.context.refresh_usage(&row).await;
         Ok(Arc::new(self.describe(row, output).await?.into()))
     }
 
@@ -109,7 +111,9 @@ impl Yard {
         rows.retain(|row| may(caller, &owner_of(row), AccessScope::ReadJobs).is_ok());
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
-            jobs.push(self.describe(row, WithOutput::Without).await?);
+            let mut job = self.describe(row, WithOutput::Without).await?;
+            job.brief = Arc::new(job.brief.in_list());
+            jobs.push(job);
         }
         Ok(JobPage { jobs, cursor })
     }
@@ -126,11 +130,16 @@ impl Yard {
             stdout_tail = output::tail(store, blobs, &row, OutputStream::Stdout).await?;
             stderr_tail = output::tail(store, blobs, &row, OutputStream::Stderr).await?;
         }
+        let usage = row.usage.or_else(|| self.context.usages.last(&row.id));
         let waiting_for = self.waiting_for(&row);
         let sandbox_until_ms = self.context.kept_until_ms(&row);
         let audit = crate::job::audit_head(&row);
-        let task = row.task.unwrap_or_default();
+        let brief = self.brief(&row.id).await?;
+        // A wait for the model is counted down at every look.
+        let model_wait = row.task.as_ref().and_then(|task| task.model_wait.as_ref());
+        let model_wait = model_wait.map(|wait| wait.words(self.context.clock.unix_ms()));
         let age_ms = i64::try_from(self.context.config.retention.age.as_millis()).unwrap_or(i64::MAX);
+        let task = row.task.unwrap_or_default();
         Ok(JobStatus {
             isolation: IsolationStatus {
                 requested: row.requested_isolation,
@@ -141,6 +150,8 @@ impl Yard {
             },
             expires_at_ms: row.finished_ms.map(|finished| finished.saturating_add(age_ms)),
             explanation: row.explanation.as_ref().map(|explanation| explanation.summary.clone()),
+            recorded_moments: row.recording.moments,
+            recorded_bytes: row.recording.bytes,
             download: row.state.is_terminal(),
             truncated: row.stdout.dropped + row.stderr.dropped > 0,
             stdout_bytes: row.stdout.bytes,
@@ -152,7 +163,7 @@ impl Yard {
             kind: row.kind,
             state: row.state,
             sandbox: row.sandbox,
-            reason: row.reason,
+            reason: model_wait.or(row.reason),
             waiting_for,
             sandbox_until_ms,
             created_at_ms: row.created_ms,
@@ -160,7 +171,9 @@ impl Yard {
             finished_at_ms: row.finished_ms,
             exit_code: row.exit_code,
             error: row.failure,
-            usage: row.usage,
+            usage,
+            limits: row.limits,
+            brief,
             egress_bytes: row.egress_bytes,
             question: task.question.map(|question| question.text),
             summary: task.summary,

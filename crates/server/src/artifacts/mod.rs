@@ -27,6 +27,7 @@ pub(crate) use audit::{AuditLines, pack_audit};
 pub(crate) use explanation::StoredExplanation;
 pub(crate) use journal::JournalLines;
 pub use limits::ExportConfig;
+pub(crate) use limits::expected_bytes;
 
 /// Parts between guest and disk: at most 1 MiB of data in memory.
 const QUEUED_PARTS: usize = 16;

@@ -61,6 +61,8 @@ pub(crate) enum CallFacts {
     Signal {
         process: String,
     },
+    /// More time for the job.
+    Extend {},
     Gui {
         #[serde(skip_serializing_if = "Option::is_none")]
         what: Option<&'static str>,
@@ -78,6 +80,7 @@ impl CallFacts {
             Self::Code {} => AuditKind::Code,
             Self::Kernel { .. } => AuditKind::Kernel,
             Self::Signal { .. } => AuditKind::Signal,
+            Self::Extend {} => AuditKind::Extend,
             Self::Gui { .. } => AuditKind::Gui,
         }
     }

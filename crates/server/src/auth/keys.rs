@@ -98,6 +98,89 @@ fn id_of(digest: &[u8; 32]) -> String {
     hex::encode(&digest[..6])
 }
 
+/// The file of a yard's keys, for its operator.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyFile<'a> {
+    path: &'a Path,
+}
+
+impl<'a> KeyFile<'a> {
+    /// The file at this path, which need not exist.
+    pub fn new(path: &'a Path) -> Self {
+        Self { path }
+    }
+
+    /// Returns the ids of all keys, in order.
+    pub fn ids(&self) -> Result<Vec<String>, KeyFileError> {
+        Ok(self.keys()?.iter().map(|key| key_id(key)).collect())
+    }
+
+    /// Adds a new key.
+    pub fn add(&self) -> Result<CreatedKey, KeyFileError> {
+        let key = CreatedKey::random()?;
+        let mut keys = self.keys()?;
+        keys.push(key.expose().to_owned());
+        self.write(&keys)?;
+        Ok(key)
+    }
+
+    /// Removes the key with this id. False if there is none.
+    pub fn remove(&self, id: &str) -> Result<bool, KeyFileError> {
+        let keys = self.keys()?;
+        let left: Vec<_> = keys.iter().filter(|key| key_id(key) != id).cloned().collect();
+        if left.len() == keys.len() {
+            return Ok(false);
+        }
+        self.write(&left)?;
+        Ok(true)
+    }
+
+    /// The keys themselves. A file that others can read is refused, as the server refuses it.
+    fn keys(&self) -> Result<Vec<String>, KeyFileError> {
+        match KeyStore::load(self.path) {
+            Ok(None) | Err(KeyFileError::Empty { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+            Ok(Some(_)) => {}
+        }
+        let text = std::fs::read_to_string(self.path).map_err(|source| self.failed(source))?;
+        let keys = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        Ok(keys.map(str::to_owned).collect())
+    }
+
+    /// Replaces the file whole, so that a crash leaves the old keys or the new ones. The owner stays: a server that gave up root
+    /// must read it.
+    fn write(&self, keys: &[String]) -> Result<(), KeyFileError> {
+        let new = self.path.with_extension("key.new");
+        let owner = std::fs::metadata(self.path).or_else(|_| {
+            let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            std::fs::metadata(folder.unwrap_or(Path::new(".")))
+        });
+        let written = || {
+            // One that a crash left behind.
+            match std::fs::remove_file(&new) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+            keys.iter().try_for_each(|key| writeln!(file, "{key}"))?;
+            file.sync_all()?;
+            if let Ok(owner) = &owner {
+                std::os::unix::fs::fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+            }
+            std::fs::rename(&new, self.path)
+        };
+        written().map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: std::io::Error) -> KeyFileError {
+        KeyFileError::Io { path: self.path.to_owned(), source }
+    }
+}
+
+fn key_id(key: &str) -> String {
+    id_of(&Sha256::digest(key.as_bytes()).into())
+}
+
 impl CreatedKey {
     fn random() -> Result<Self, KeyFileError> {
         let mut bytes = [0_u8; 32];
@@ -140,6 +223,22 @@ mod tests {
         let (again, created) = KeyStore::load_or_create(&path).unwrap();
         assert!(created.is_none() && again.holds(key.expose()));
         assert!(!format!("{key:?} {store:?}").contains(key.expose()));
+    }
+
+    #[test]
+    fn keys_are_added_listed_and_removed_by_their_ids() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("api.key");
+        let file = KeyFile::new(&path);
+        assert_eq!(file.ids().unwrap(), [] as [String; 0]);
+        let (one, two) = (file.add().unwrap(), file.add().unwrap());
+        let store = KeyStore::load(&path).unwrap().unwrap();
+        assert!(store.holds(one.expose()) && store.holds(two.expose()));
+        assert_eq!(file.ids().unwrap(), store.ids());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(file.remove(&key_id(one.expose())).unwrap() && !file.remove("000000000000").unwrap());
+        let store = KeyStore::load(&path).unwrap().unwrap();
+        assert!(!store.holds(one.expose()) && store.holds(two.expose()));
     }
 
     #[test]

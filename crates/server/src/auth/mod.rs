@@ -23,7 +23,7 @@ use sandyard_api::{ApiError, ErrorCode};
 
 pub use crate::key_file::KeyFileError;
 pub use caller::{AccountId, Caller, TenantId};
-pub use keys::{CreatedKey, KeyStore};
+pub use keys::{CreatedKey, KeyFile, KeyStore};
 use origins::{
     Domain, JobOrigin, LOCAL_DOMAIN, PageOrigin, host_name, is_job_origin, is_local_name, name_of_authority,
 };

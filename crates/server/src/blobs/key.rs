@@ -24,6 +24,8 @@ pub(crate) enum BlobNoun {
     ResultArchive,
     /// The last picture of the desktop, a PNG.
     LastScreenshot,
+    /// A picture of the recording of the desktop, a PNG. Numbered from 1.
+    Frame(u64),
     /// The explanation of the result with its pictures, as JSON.
     Explanation,
     /// The workspace before the job began, as a pack of git's.
@@ -79,12 +81,17 @@ impl BlobNoun {
         if let Some(noun) = fixed.into_iter().find(|noun| noun.to_string() == text) {
             return Some(noun);
         }
-        let (stream, number) = text.strip_prefix("logs/")?.split_once('/')?;
-        let stream = [OutputStream::Stdout, OutputStream::Stderr]
-            .into_iter()
-            .find(|candidate| stream_name(*candidate) == stream)?;
-        let noun = Self::Chunk(stream, number.parse().ok()?);
-        // `+7` and `007` are numbers, but not the names of chunks.
+        let noun = match text.strip_prefix("frames/").and_then(|name| name.strip_suffix(".png")) {
+            Some(number) => Self::Frame(number.parse().ok()?),
+            None => {
+                let (stream, number) = text.strip_prefix("logs/")?.split_once('/')?;
+                let stream = [OutputStream::Stdout, OutputStream::Stderr]
+                    .into_iter()
+                    .find(|candidate| stream_name(*candidate) == stream)?;
+                Self::Chunk(stream, number.parse().ok()?)
+            }
+        };
+        // `+7` and `007` are numbers, but not the names of chunks or frames.
         (noun.to_string() == text).then_some(noun)
     }
 }
@@ -95,6 +102,7 @@ impl fmt::Display for BlobNoun {
             Self::RequestText => formatter.write_str("input.txt"),
             Self::ResultArchive => formatter.write_str("output.zip"),
             Self::LastScreenshot => formatter.write_str("screenshot.png"),
+            Self::Frame(number) => write!(formatter, "frames/{number}.png"),
             Self::Explanation => formatter.write_str("explanation.json"),
             Self::StartPack => formatter.write_str("start/pack"),
             Self::StartTree => formatter.write_str("start/tree"),
@@ -139,6 +147,8 @@ mod tests {
             BlobNoun::LastScreenshot,
             BlobNoun::StartPack,
             BlobNoun::StartTree,
+            BlobNoun::Frame(1),
+            BlobNoun::Frame(u64::MAX),
         ];
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             nouns.extend([
@@ -175,6 +185,9 @@ mod tests {
             "logs/stdout/-1",
             "logs/stdin/7",
             "logs/stdout/../stderr/7",
+            "frames/1",
+            "frames/07.png",
+            "frames/../1.png",
             "start",
         ] {
             assert_eq!(BlobKey::parse(&format!("{job}/{noun}")), None, "{noun}");

@@ -91,10 +91,11 @@ impl Drivers {
         }
     }
 
-    /// Returns a report of each driver, after waiting for at most `within`. Drivers without an answer are probed, all at once.
+    /// Returns a report of each driver, after waiting for at most `within`. Drivers without an answer are probed, and those that were missing
+    /// a while ago, all at once.
     pub(crate) async fn reports(&self, within: Duration) -> Vec<DriverReport> {
         let asking = self.drivers.iter().map(|probe| async {
-            if probe.state().answer.is_none() {
+            if probe.state().is_worth_asking(Instant::now()) {
                 probe.probe_now().await;
             } else {
                 probe.refresh();

@@ -21,6 +21,8 @@ const UNTRIED_TTL: Duration = Duration::from_secs(1);
 const MISSING_TTL: Duration = Duration::from_secs(15);
 /// Longest validity of a bad answer.
 const MAX_MISSING_TTL: Duration = Duration::from_secs(600);
+/// Duration of a probe that boots nothing.
+const CHEAP_PROBE: Duration = Duration::from_secs(1);
 /// Shortest time between two probes of a missing driver, even if there is no other driver.
 const MIN_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -40,6 +42,8 @@ pub(crate) struct ProbeState {
     /// True while a probe runs.
     pub(crate) trying: bool,
     at: Option<Instant>,
+    /// Duration of the last probe.
+    took: Duration,
     failures: u32,
     missing_since: Option<Instant>,
 }
@@ -63,13 +67,17 @@ impl DriverProbe {
         }
         let probe = Arc::clone(self);
         tokio::spawn(async move {
+            let began = Instant::now();
             let tried = tokio::time::timeout(PROBE_TIMEOUT, catch_panic(probe.driver.availability())).await;
             let late = |_| format!("no sandbox started within {} s", PROBE_TIMEOUT.as_secs());
             let answer = tried.map_err(late).flatten();
             let answer =
                 answer.unwrap_or_else(|detail| Availability::missing(detail, "look at the server's log"));
             tracing::info!(driver = probe.driver.name(), verdict = ?answer.verdict, detail = answer.detail, "driver probed");
-            probe.state.send_modify(|state| state.answered(answer, Instant::now()));
+            probe.state.send_modify(|state| {
+                state.took = began.elapsed();
+                state.answered(answer, Instant::now());
+            });
             probe.answered.notify_one();
         });
     }
@@ -127,6 +135,15 @@ impl ProbeState {
             && self.is_older_than(MIN_RETRY_INTERVAL, now)
     }
 
+    /// True if a caller who asks about this driver should wait for a new answer: there is none, or a bad one that costs little
+    /// to check again, since somebody may have installed what was missing.
+    pub(crate) fn is_worth_asking(&self, now: Instant) -> bool {
+        let is_missing = self.answer.as_ref().is_none_or(|answer| answer.verdict == DriverVerdict::Missing);
+        is_missing
+            && (self.answer.is_none() || self.took <= CHEAP_PROBE)
+            && self.is_older_than(MIN_RETRY_INTERVAL, now)
+    }
+
     /// Returns how long the driver has been missing.
     pub(crate) fn missing_for(&self, now: Instant) -> Duration {
         self.missing_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
@@ -162,5 +179,20 @@ mod tests {
         assert_eq!(state.missing_for(start + Duration::from_secs(9)), Duration::from_secs(9));
         state.answered(Availability::untried(""), start);
         assert_eq!(state.missing_for(start + Duration::from_secs(9)), Duration::ZERO);
+    }
+
+    #[test]
+    fn who_asks_waits_for_a_new_answer_only_if_it_is_cheap_and_may_be_another() {
+        let (start, later) = (Instant::now(), Instant::now() + Duration::from_secs(60));
+        let mut state = ProbeState::default();
+        assert!(state.is_worth_asking(start));
+        state.answered(Availability::missing("not installed", ""), start);
+        assert!(!state.is_worth_asking(start + Duration::from_secs(4)));
+        assert!(state.is_worth_asking(start + Duration::from_secs(5)));
+        state.took = Duration::from_secs(20);
+        assert!(!state.is_worth_asking(later), "a machine is not booted for every look");
+        state.took = Duration::ZERO;
+        state.answered(Availability::usable(""), start);
+        assert!(!state.is_worth_asking(later));
     }
 }

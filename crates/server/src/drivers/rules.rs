@@ -59,7 +59,7 @@ impl Rules<'_> {
             }
             let Some(answer) = candidate.answer else { return Decision::Ask { index } };
             if !answer.may_start() {
-                passed_over.push(format!("{}: {}", candidate.name, answer.detail));
+                passed_over.push(format!("{}: {}", candidate.name, answer.summary()));
                 fix = fix.or_else(|| answer.fix.clone());
             } else if answer.offer == Offer::Always || self.names(candidate) {
                 return Decision::Take { index, reason: self.reason(candidates, index, passed_over) };

@@ -8,6 +8,7 @@ mod audit_layer;
 mod gate;
 pub mod mcp;
 mod openapi;
+mod openapi_shapes;
 mod pages;
 mod proxy;
 mod request;

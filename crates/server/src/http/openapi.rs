@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use sandyard_api::{CodeEvent, ErrorCode, EventBody, JobEvent, ShellEvent};
+use serde_json::Value;
 use utoipa::OpenApi;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -9,6 +10,7 @@ use utoipa::openapi::{
     ContentBuilder, OpenApi as Document, PathItem, Ref, RefOr, ResponseBuilder, SecurityRequirement,
 };
 
+use super::openapi_shapes;
 use super::routes::{DocumentedOperation, RouteDocument, table};
 
 #[derive(OpenApi)]
@@ -25,8 +27,14 @@ use super::routes::{DocumentedOperation, RouteDocument, table};
 )]
 struct Contract;
 
-/// The document for a version of the program.
-pub fn document(version: &str) -> Document {
+/// The document for a version of the program, as JSON.
+pub fn document(version: &str) -> Value {
+    let mut document = serde_json::to_value(described(version)).unwrap_or_default();
+    openapi_shapes::make_plain(&mut document);
+    document
+}
+
+fn described(version: &str) -> Document {
     let mut document = Contract::openapi();
     document.info.version = version.to_owned();
     add_keys(&mut document);
@@ -117,8 +125,8 @@ mod tests {
 
     #[test]
     fn every_reference_leads_somewhere() {
-        let text = document("0").to_json().unwrap();
-        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let json = document("0");
+        let text = json.to_string();
         for reference in text.split("\"$ref\":\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
             assert!(json.pointer(reference).is_some(), "{reference}");
         }

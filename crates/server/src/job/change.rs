@@ -4,13 +4,13 @@ use bytes::Bytes;
 use sandyard_protocol::{JournalEntry, OutputStream};
 use sandyard_sandbox::driver::{ImageDigest, Isolation, SandboxId, Usage};
 
-use sandyard_api::JobFailure;
+use sandyard_api::{FrameEvent, JobFailure};
 
 use super::event::StoredEvent;
 use super::row::{ArtifactRow, ExplanationRow};
 use super::sandbox_row::SandboxRow;
 use super::state::{JobState, SandboxState};
-use super::task_row::SpentRow;
+use super::task_row::{ModelWaitRow, SpentRow};
 use crate::audit::AuditEntry;
 
 /// One thing that happens to a job. A batch of them is one commit.
@@ -47,8 +47,16 @@ pub(crate) enum Change {
     EgressBytes(u64),
     /// Total spending on models; never falls.
     Spent(SpentRow),
+    /// A task waits for its model, or no longer; leaves a `state` event with the reason.
+    ModelWait(Option<ModelWaitRow>),
+    /// The address of a model that gave no answer; `None` once one came.
+    ModelAddress(Option<String>),
+    /// The job may run for this long in total. Never shortens it.
+    TimeLimit { timeout_s: u64 },
     /// The next entry of a task's journal, with all that follows from it: the question, the state, the summary, events.
     Journal(Box<JournalEntry>),
+    /// The desktop changed. The blob of its picture is stored; `bytes` is 0 if it was recorded before.
+    Frame { frame: FrameEvent, bytes: u64 },
     /// The artifact is in place.
     Artifact(ArtifactRow),
     /// The result was explained.

@@ -4,7 +4,7 @@
 //! the `status` of a state is added when the event is sent, and output holds the number of its chunk instead of the text.
 //! [`StoredEvent::row`] is the only place that serialises one.
 
-use sandyard_api::{PlanItemView, ToolEvent};
+use sandyard_api::{FrameEvent, PlanItemView, ToolEvent, UsageSample};
 use sandyard_protocol::{ModelFailureCode, OutputStream, Speaker};
 use serde::Serialize;
 
@@ -52,6 +52,8 @@ pub(crate) enum StoredEvent {
         entry: u64,
         picture: u64,
     },
+    Frame(FrameEvent),
+    Usage(UsageSample),
     Plan {
         items: Vec<PlanItemView>,
     },
@@ -99,6 +101,8 @@ impl StoredEvent {
             Self::Model(_) => "model",
             Self::File { .. } => "file",
             Self::Screenshot { .. } => "screenshot",
+            Self::Frame(_) => "frame",
+            Self::Usage(_) => "usage",
             Self::Plan { .. } => "plan",
             Self::Said { .. } => "said",
             Self::Egress(_) => "egress",

@@ -1,4 +1,6 @@
-use sandyard_api::{EgressDecision, EventBody, JobEvent, ModelCallEvent, OutputText, PlanItemView};
+use sandyard_api::{
+    EgressDecision, EventBody, FrameEvent, JobEvent, ModelCallEvent, OutputText, PlanItemView, UsageSample,
+};
 use sandyard_protocol::PlanState;
 use serde_json::{Value, json};
 
@@ -69,6 +71,20 @@ fn events() -> Vec<(StoredEvent, Value)> {
         ),
         (StoredEvent::File { path: "p".into() }, json!({ "path": "p" })),
         (StoredEvent::Screenshot { entry: 2, picture: 1 }, json!({ "entry": 2, "picture": 1 })),
+        (
+            StoredEvent::Frame(FrameEvent { picture: 3, width: 1280, height: 800 }),
+            json!({ "picture": 3, "width": 1280, "height": 800 }),
+        ),
+        (
+            StoredEvent::Usage(UsageSample {
+                cpu_s: 0.5,
+                memory_bytes: 1,
+                egress_bytes: 2,
+                tokens: 3,
+                usd: 0.25,
+            }),
+            json!({ "cpu_s": 0.5, "memory_bytes": 1, "egress_bytes": 2, "tokens": 3, "usd": 0.25 }),
+        ),
         (StoredEvent::Plan { items: vec![item] }, json!({ "items": [{ "text": "t", "state": "doing" }] })),
         (StoredEvent::Said { text: "s".into(), by: Speaker::Person }, json!({ "text": "s", "by": "person" })),
         (
@@ -107,6 +123,8 @@ fn wire(event: StoredEvent) -> EventBody {
         StoredEvent::Model(event) => EventBody::Model(wire_model(event)),
         StoredEvent::File { path } => EventBody::File { path },
         StoredEvent::Screenshot { entry, picture } => EventBody::Screenshot { entry, picture },
+        StoredEvent::Frame(frame) => EventBody::Frame(frame),
+        StoredEvent::Usage(sample) => EventBody::Usage(sample),
         StoredEvent::Plan { items } => EventBody::Plan { items },
         StoredEvent::Said { text, by } => EventBody::Said { text, by },
         StoredEvent::Egress(EgressFacts { target, decision, reason, sent, received }) => {

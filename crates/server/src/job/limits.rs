@@ -14,4 +14,7 @@ pub struct JobLimits {
     pub timeout_s: u64,
     /// Longest time without output, in seconds; `None` for no limit.
     pub idle_timeout_s: Option<u64>,
+    /// Size of the recording of the desktop, in MiB; 0 records nothing. Jobs of earlier releases have none.
+    #[serde(default)]
+    pub recording_mib: u64,
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod apply;
 mod audit_row;
+mod brief;
 mod change;
 mod event;
 mod filter;
@@ -20,6 +21,7 @@ mod task_row;
 mod waiting;
 
 pub(crate) use audit_row::{AuditRow, NotedEntries, NotedEntry};
+pub use brief::JobBrief;
 pub(crate) use change::{Change, ChunkRow, EventRow, Purpose};
 pub(crate) use event::{ModelAnswerEvent, StoredEvent, StoredModelEvent};
 pub use filter::JobFilter;
@@ -27,10 +29,10 @@ pub(crate) use id::random_sandbox_id;
 pub use id::{JobId, RandomError, random as random_id};
 pub use limits::{JobLimits, LONGEST_WAITS_S};
 pub use request::{Floor, GitSource, InputFile, JobKind, NewJob, OnSilence, RequestedLimits, TaskOptions};
-pub(crate) use row::{ArtifactRow, ExplanationRow, JobFence, JobRow, audit_head};
+pub(crate) use row::{ArtifactRow, ExplanationRow, JobFence, JobRow, RecordingRow, audit_head};
 pub(crate) use sandbox_row::{LimitsBinding, SandboxPhase, SandboxRow};
 pub use sandyard_api::{FailureCode, JobFailure};
 pub use state::{JobState, SandboxState};
 pub use status::{IsolationStatus, JobStatus, KnownStatus};
-pub(crate) use task_row::{OpenQuestion, OpenStep, SpentRow, TaskRow};
+pub(crate) use task_row::{ModelWaitRow, OpenQuestion, OpenStep, SpentRow, TaskRow};
 pub use waiting::{JobWait, RoomShortage};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use sandyard_protocol::{JobWork, Language, TaskBudget};
 use sandyard_sandbox::driver::IsolationLevel;
+use sandyard_sandbox::image::ImageFlavour;
 use serde::{Deserialize, Serialize};
 
 pub use sandyard_api::{GitSource, JobKind, OnSilence, RequestedLimits};
@@ -37,6 +38,9 @@ pub struct NewJob {
     /// Options of a task; defaults for every other kind.
     #[serde(default)]
     pub task: TaskOptions,
+    /// The image that the client asked for; the server chooses if there is none.
+    #[serde(default)]
+    pub flavour: Option<ImageFlavour>,
 }
 
 /// Options of a task.

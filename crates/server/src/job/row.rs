@@ -68,6 +68,8 @@ pub(crate) struct JobRow {
     pub(crate) egress_bytes: u64,
     /// The progress of a task; `None` for other jobs.
     pub(crate) task: Option<TaskRow>,
+    /// The recording of its desktop.
+    pub(crate) recording: RecordingRow,
     /// Bytes of its journal.
     pub(crate) journal_bytes: u64,
     /// The position of its audit; `None` if nothing was recorded yet.
@@ -118,6 +120,7 @@ impl JobRow {
             revision: 0,
             egress_bytes: 0,
             task: None,
+            recording: RecordingRow::default(),
             journal_bytes: 0,
             audit: None,
             audit_bytes: 0,
@@ -143,10 +146,11 @@ impl JobRow {
         }
     }
 
-    /// Bytes that it takes on disk: artifact, output, journal and audit.
+    /// Bytes that it takes on disk: artifact, output, recording, journal and audit.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let artifact = self.artifact.as_ref().map_or(0, |artifact| artifact.bytes);
-        self.journal_bytes + self.audit_bytes + artifact + self.stdout.bytes - self.stdout.dropped
+        self.journal_bytes + self.audit_bytes + self.recording.bytes + artifact + self.stdout.bytes
+            - self.stdout.dropped
             + self.stderr.bytes
             - self.stderr.dropped
     }
@@ -186,6 +190,17 @@ pub(crate) struct StreamRow {
     pub(crate) next_chunk: u64,
     /// First chunk of the tail that is still there, once something was dropped.
     pub(crate) tail_chunk: u64,
+}
+
+/// The recording of a desktop, in numbers. Its moments are events, its pictures are blobs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RecordingRow {
+    /// Looks of the desktop that were recorded, one after another.
+    pub(crate) moments: u64,
+    /// Pictures, numbered from 1. A look that comes again has the picture of before.
+    pub(crate) pictures: u64,
+    /// Bytes of all pictures.
+    pub(crate) bytes: u64,
 }
 
 /// The artifact of a job, whose blob is stored.

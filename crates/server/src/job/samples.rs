@@ -36,12 +36,14 @@ pub(crate) fn new_job() -> NewJob {
         egress: Vec::new(),
         git: None,
         task: TaskOptions::default(),
+        flavour: None,
     }
 }
 
 /// The row of a job that has just been made.
 pub(crate) fn job_row() -> JobRow {
-    let limits = JobLimits { machine: Default::default(), timeout_s: 1, idle_timeout_s: None };
+    let limits =
+        JobLimits { machine: Default::default(), timeout_s: 1, idle_timeout_s: None, recording_mib: 0 };
     JobRow {
         name: Some("name".into()),
         requested_isolation: "any".into(),

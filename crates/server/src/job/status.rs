@@ -1,14 +1,16 @@
 //! A job as its clients see it: the row, described.
 
 use std::ops::Deref;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use sandyard_sandbox::driver::{IsolationLevel, Usage};
 
 use sandyard_api::JobFailure;
 
+use super::brief::JobBrief;
 use super::id::JobId;
+use super::limits::JobLimits;
 use super::request::JobKind;
 use super::state::{JobState, SandboxState};
 use super::waiting::JobWait;
@@ -47,7 +49,11 @@ pub struct JobStatus {
     pub exit_code: Option<i32>,
     /// The failure, with a stable code; `None` if the job succeeded or has not ended.
     pub error: Option<JobFailure>,
-    /// Usage of the machine, once the driver has reported it.
+    /// The parts of the request that tell it from other jobs.
+    pub brief: Arc<JobBrief>,
+    /// Limits in effect.
+    pub limits: JobLimits,
+    /// Usage of the machine: so far while it runs, of all its life afterwards.
     pub usage: Option<Usage>,
     /// Bytes through the egress gateway, in both directions.
     pub egress_bytes: u64,
@@ -63,6 +69,10 @@ pub struct JobStatus {
     pub usd: f64,
     /// What the result is, in a sentence or two, if it was explained.
     pub explanation: Option<String>,
+    /// Moments of the desktop that were recorded.
+    pub recorded_moments: u64,
+    /// Bytes of their pictures.
+    pub recorded_bytes: u64,
     /// True if the job has an artifact to download.
     pub download: bool,
     /// True if the sandbox outlives the job.

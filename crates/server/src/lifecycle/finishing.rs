@@ -18,7 +18,8 @@ use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::patch::PatchResult;
 use super::starting::bring_up_rescue;
 use crate::artifacts::{
-    ArtifactError, AuditLines, ExportConfig, HostAdditions, HostFile, JournalLines, PackedExport, pack_export,
+    ArtifactError, AuditLines, HostAdditions, HostFile, JournalLines, PackedExport, expected_bytes,
+    pack_export,
 };
 use crate::audit::{AuditActor, AuditEntry, AuditFacts};
 use crate::blobs::{BlobKey, BlobNoun, Durability};
@@ -33,10 +34,6 @@ use crate::yard::{JobVerdict, YardContext};
 const RESULT_ROOM_TIMEOUT: Duration = Duration::from_secs(300);
 /// Time between two attempts to get that room.
 const RESULT_ROOM_INTERVAL: Duration = Duration::from_secs(1);
-/// Room for the audit, the journal, the last screenshot and the explanation.
-const RESULT_EXTRA_MIB: u64 = 32;
-/// Room in an archive for what takes no block of a workspace: long names of many links, which an archive holds twice.
-const ARCHIVE_NAMES_MIB: u64 = 96;
 /// Exports tried before the job ends without an artifact.
 const MAX_EXPORTS: u32 = 3;
 /// Longest wait for the machine that ran the job to link, or to send its last screenshot.
@@ -149,18 +146,18 @@ impl JobOwner {
             if row.delete_requested {
                 break;
             }
-            let Some(most_bytes) = self.room_for_result(row).await? else {
+            if !self.room_for_result(row).await? {
                 let detail = "the yard's disk has no room for it";
                 return Ok(Err(failure(detail.to_owned())));
-            };
+            }
             self.keep_last_screenshot(row, &machine).await;
             let patch = match &request {
                 Some(request) => self.make_patch(row, request, &machine).await,
                 None => PatchResult::None,
             };
-            let explained = self.explain_result(row, &machine).await;
+            let explained = self.explain_result(row, request.as_ref(), &machine).await?;
             let additions = ResultAdditions { patch, explained };
-            match self.store_workspace(row, &machine, additions, most_bytes).await {
+            match self.store_workspace(row, &machine, additions).await {
                 Ok(stored) => return Ok(Ok(stored)),
                 // These failures come from the host or from the size of the workspace, so another machine would fail in the
                 // same way.
@@ -180,18 +177,16 @@ impl JobOwner {
         Ok(Err(failure(last)))
     }
 
-    /// Waits until the yard's disk has room for the result beside everything that is promised. Returns the most bytes that the
-    /// archive may have; `None` if no room came.
-    async fn room_for_result(&self, row: &mut JobRow) -> Result<Option<u64>, StoreError> {
-        let admission = &self.context.admission;
-        // Deflate makes little of nothing smaller, and names and headers take more than their inodes by a bit.
-        let used_mib = admission.look_at_disk_use_mib(&row.id).unwrap_or(row.limits.machine.disk_mib);
-        let bytes = (used_mib + used_mib / 8 + RESULT_EXTRA_MIB).saturating_mul(1024 * 1024);
+    /// Waits until the yard's disk has room for the result beside everything that is promised. Returns false if no
+    /// room came.
+    async fn room_for_result(&self, row: &mut JobRow) -> Result<bool, StoreError> {
+        let used_mib = self.context.admission.look_at_disk_use_mib(&row.id);
+        let bytes = expected_bytes(used_mib, row.limits.machine.disk_mib);
         let deadline = Instant::now() + RESULT_ROOM_TIMEOUT;
         let mut told = false;
         while !self.permit.may_store_result(bytes) {
             if Instant::now() >= deadline {
-                return Ok(None);
+                return Ok(false);
             }
             if !std::mem::replace(&mut told, true) {
                 let text = "waits for room on the yard's disk to save the workspace".to_owned();
@@ -199,9 +194,7 @@ impl JobOwner {
             }
             tokio::time::sleep(RESULT_ROOM_INTERVAL).await;
         }
-        // The bound is the whole disk, not its use: what the guest has written lately may not be in the image yet.
-        let disk_mib = row.limits.machine.disk_mib;
-        Ok(Some((disk_mib + disk_mib / 8 + ARCHIVE_NAMES_MIB).saturating_mul(1024 * 1024)))
+        Ok(true)
     }
 
     /// Stores the last screenshot. A job ends without one rather than late.
@@ -224,7 +217,6 @@ impl JobOwner {
         row: &JobRow,
         machine: &Machine,
         additions: ResultAdditions,
-        most_bytes: u64,
     ) -> Result<ExportedArtifact, ArtifactError> {
         let export = machine.export("").await?;
         let mut files: Vec<HostFile> = summary(row).into_iter().collect();
@@ -244,7 +236,6 @@ impl JobOwner {
         let journal = row.task.is_some().then_some(JournalLines { store, job, at_ms });
         let additions = HostAdditions { journal, audit, files: &files };
         let bounds = self.context.config.export.on_a_disk(row.limits.machine.disk_mib);
-        let bounds = ExportConfig { archive_bytes: most_bytes.min(bounds.archive_bytes), ..bounds };
         let packed = pack_export(export, &self.context.scratch, &bounds, additions).await?;
         let PackedExport { artifact, mut skipped, file } = packed;
         // The blob is stored before the row names it. A crash in between repeats the export, which replaces the blob.

@@ -187,12 +187,14 @@ impl JobOwner {
 
     /// Commits the end of a job whose machine is gone.
     pub(super) async fn end(&mut self, row: &JobRow, outcome: JobOutcome) -> Result<JobRow, StoreError> {
-        let changes = vec![
+        let usage = self.context.final_usage(row).await.filter(|_| row.usage.is_none());
+        let mut changes: Vec<_> = usage.map(Change::Usage).into_iter().collect();
+        changes.extend([
             // One commit: a job in `finishing` always has its outcome, and its sandbox is never shown as live.
             Change::Ended { outcome: outcome.state, exit_code: outcome.exit_code, failure: outcome.failure },
             Change::Sandbox(SandboxState::Gone),
             Change::Move { to: JobState::Finishing, reason: outcome.reason },
-        ];
+        ]);
         let ended = self.commit(row, changes).await?;
         self.context.verdicts.forget(&row.id);
         Ok(ended)
@@ -219,11 +221,11 @@ pub(super) fn waiting_backstop(until: Instant, seconds: u64) -> EndDeadline {
 
 /// Returns the rest of the job's time.
 pub(super) fn time_left(row: &JobRow, clock: Clock) -> Duration {
-    Duration::from_secs(row.limits.timeout_s).saturating_sub(elapsed(row, clock))
+    Duration::from_secs(row.limits.timeout_s).saturating_sub(time_used(row, clock))
 }
 
 /// Returns how long the job has run, without its waits for people, by the wall clock; zero if that clock jumped back.
-fn elapsed(row: &JobRow, clock: Clock) -> Duration {
+pub(crate) fn time_used(row: &JobRow, clock: Clock) -> Duration {
     let started = row.started_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
     let now = clock.since_epoch();
     started.map_or(Duration::ZERO, |started| now.saturating_sub(started).saturating_sub(waited(row, now)))

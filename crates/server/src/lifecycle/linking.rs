@@ -45,7 +45,9 @@ pub(super) async fn link(
         loop {
             match driver.next_link(sandbox).await {
                 Ok(stream) => match sandyard_pipe::welcome(stream, offer()).await {
-                    Ok(link) => return Ok(Arc::new(Machine::over(link))),
+                    Ok(link) => {
+                        return Ok(Arc::new(Machine::over(link).with_boot_time(driver.boot_time())));
+                    }
                     Err(error) => tracing::warn!(%sandbox, error = %ErrorChain(&error), "a link was refused"),
                 },
                 Err(LinkError::NotRunning(_)) => return Err(NoLink::Dead),

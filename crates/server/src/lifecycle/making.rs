@@ -42,7 +42,8 @@ pub(super) async fn spec(
         image,
         workspace,
         limits: row.limits.machine,
-        lifetime_s: row.limits.timeout_s
+        // A job's time may be extended while it runs, up to the longest that this server grants; the machine's can't.
+        lifetime_s: row.limits.timeout_s.max(context.config.greatest_limits.timeout_s)
             + LIFETIME_MARGIN_S
             + if row.keep { context.config.keep.as_secs() } else { 0 }
             // A task's clocks stand while it waits for a person, but the driver's lifetime runs on.
@@ -103,8 +104,10 @@ async fn hold_isolation(
 
 /// Waits for the image of a job's machine.
 async fn image(context: &YardContext, row: &mut JobRow) -> Result<ImageDigest, StartFailure> {
+    let stored = context.store.request(&row.id).await?;
+    let wanted = stored.and_then(|stored| stored.job.flavour);
     loop {
-        let flavour = flavour(row, context.images.as_ref());
+        let flavour = wanted.unwrap_or_else(|| flavour(row, context.images.as_ref()));
         match context.images.state(flavour) {
             ImageState::Ready { image } => return Ok(image),
             ImageState::Missing { detail, hint } => {
@@ -155,7 +158,7 @@ async fn tell(context: &YardContext, row: &mut JobRow, reason: String) -> Result
     Ok(())
 }
 
-/// Returns the image for a job. Jobs that need kernels, desktop or browser wait for the full one. A session waits for the full
+/// Returns the image for a job that asks for none. Jobs that need kernels, desktop or browser wait for the full one. A session waits for the full
 /// one too, unless none will come. A shell script takes the best image that is ready now.
 fn flavour(row: &JobRow, images: &dyn Images) -> ImageFlavour {
     match (row.kind, images.state(ImageFlavour::Full)) {

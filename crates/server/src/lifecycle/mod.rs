@@ -16,6 +16,7 @@ mod guest_scripts;
 mod leases;
 mod linking;
 mod making;
+mod observing;
 mod outcome;
 mod owner;
 mod patch;
@@ -25,9 +26,12 @@ mod queueing;
 mod restarting;
 mod retention;
 mod retention_clock;
+mod screen_recording;
 mod session;
+mod start_tree;
 mod starting;
 mod task_gateways;
+mod usage_series;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,6 +55,7 @@ use crate::yard::Permit;
 use crate::yard::YardContext;
 
 pub(crate) use adopting::{MAX_ADOPTIONS_AT_ONCE, remove_strays};
+pub(crate) use following::time_used;
 
 /// Pause between two sweeps while more old jobs are due than one sweep marks.
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);

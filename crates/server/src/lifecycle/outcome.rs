@@ -46,7 +46,11 @@ impl JobOutcome {
     pub(crate) fn of_task(exit: Exit, around: EndCircumstances<'_>, task: &TaskRow) -> Self {
         let outcome = match (exit.reason, exit.code, &task.gave_up, &task.summary) {
             (EndReason::Own, 0, _, Some(_)) => Self::succeeded(None),
-            (EndReason::Own, _, Some(reason), _) => Self::failed(FailureCode::GaveUp, reason.clone(), None),
+            (EndReason::Own, _, Some(reason), _) => {
+                let hint =
+                    task.model_address.as_ref().map(|address| format!("the model was asked at {address}"));
+                Self::failed(FailureCode::GaveUp, reason.clone(), hint.as_deref())
+            }
             (EndReason::Own, 0, None, None) => {
                 Self::failed(FailureCode::AgentFailed, "the agent ended without saying what it did", None)
             }
@@ -228,7 +232,8 @@ mod tests {
     use super::*;
 
     fn outcome(kind: JobKind, exit: Exit, usage: Usage, disk_full: bool) -> JobOutcome {
-        let limits = JobLimits { machine: Limits::default(), timeout_s: 5, idle_timeout_s: Some(2) };
+        let limits =
+            JobLimits { machine: Limits::default(), timeout_s: 5, idle_timeout_s: Some(2), recording_mib: 0 };
         JobOutcome::of(exit, EndCircumstances { kind, limits: &limits, usage: Some(&usage), disk_full })
     }
 

@@ -29,6 +29,8 @@ pub(super) struct JobOwner {
     pub(super) egress_log: Option<EgressLog>,
     /// A task's journal service and model gateway, once it runs.
     pub(super) agent: Option<TaskServices>,
+    /// The time limit that the job began with, once its request was read.
+    pub(super) asked_timeout_s: Option<u64>,
     /// True if another owner had the job before, so that a machine may exist already.
     pub(super) adopted: bool,
     /// Sandboxes that their driver has stopped. The next commit deletes their rows.
@@ -86,6 +88,7 @@ impl JobOwner {
             linked: None,
             egress_log: None,
             agent: None,
+            asked_timeout_s: None,
             adopted: origin == ClaimOrigin::Orphan,
             stopped: Vec::new(),
             permit,

@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use sandyard_protocol::{EndReason, Exit, GuestEvent, SequencedEvent, limits};
 use sandyard_sandbox::driver::DiskState;
 use sandyard_sandbox::machine::{FromGuest, GuestEventStream, MachineError};
+use tokio::sync::oneshot;
 
 use super::egress_log::EgressLog;
 use super::following::{EndDeadline, SharedMachine};
+use super::observing::JobObservers;
 use super::outcome::JobOutcome;
 use super::owner::JobOwner;
 use super::task_gateways::TaskServices;
@@ -64,6 +66,9 @@ pub(super) struct JobSession<'a> {
     backstop: &'a mut EndDeadline,
     /// Moves and notes that wait for the next commit.
     changes: Vec<Change>,
+    /// Those who wait for the next commit, and those who wait for the one under way. Dropping them tells them.
+    settled_next: Vec<oneshot::Sender<()>>,
+    settling: Vec<oneshot::Sender<()>>,
     /// Last event of the guest that was received.
     sequence: u64,
     flush_at: Option<Instant>,
@@ -73,12 +78,16 @@ pub(super) struct JobSession<'a> {
     end_asked: bool,
     /// The guest's clocks, as this link has set them.
     clocks: GuestClocks,
+    /// The time limit by which the guest counts; `None` if it is not known to this link.
+    timed_by_s: Option<u64>,
     /// The rate at which output is taken.
     pace: OutputPace,
     /// When to look at the sandbox's disk again.
     disk_look_at: Instant,
     /// True once the job was told that its output waits for room on the yard's disk.
     told_of_room: bool,
+    /// Observers of the running job, over this link.
+    observers: Option<JobObservers>,
 }
 
 impl<'a> JobSession<'a> {
@@ -97,6 +106,8 @@ impl<'a> JobSession<'a> {
             recorder,
             backstop,
             changes: Vec::new(),
+            settled_next: Vec::new(),
+            settling: Vec::new(),
             sequence,
             flush_at: None,
             last_flush: None,
@@ -104,9 +115,11 @@ impl<'a> JobSession<'a> {
             ended: None,
             end_asked: false,
             clocks: GuestClocks::Unset,
+            timed_by_s: None,
             pace,
             disk_look_at: now + DISK_STATE_INTERVAL,
             told_of_room: false,
+            observers: None,
         }
     }
 
@@ -127,6 +140,7 @@ impl<'a> JobSession<'a> {
         self.owner.open_egress(self.row).await?;
         let agent = self.owner.agent.as_ref().map(TaskServices::gateways);
         let _gateways = self.owner.egress_log.as_ref().map(|egress_log| egress_log.serve(&machine, agent));
+        self.observers = Some(JobObservers::begin(&self.owner.context, self.row, &machine));
         let end = self.follow(&machine, &mut events).await?;
         // The next session resumes from the committed position. Output that was received and not committed would come twice.
         if matches!(end, SessionEnd::Lost) {
@@ -146,6 +160,7 @@ impl<'a> JobSession<'a> {
         // The row may have had a request before this link was made; the watch wakes only for later ones.
         self.check_requests(machine).await;
         self.hold_clocks(machine).await;
+        self.keep_time(machine).await;
         let (context, job) = (Arc::clone(&self.owner.context), self.row.id.clone());
         loop {
             // The end waits for the commit under way: it must not overtake output that was received before it.
@@ -180,6 +195,10 @@ impl<'a> JobSession<'a> {
                 }
                 report = next_model_report(&mut self.owner.agent), if self.changes.len() < MAX_WAITING_CHANGES => {
                     self.take_model_report(report);
+                }
+                change = next_observed(&mut self.observers), if self.changes.len() < MAX_WAITING_CHANGES => {
+                    self.changes.push(change);
+                    self.flush_by(Instant::now() + FLUSH_DELAY);
                 }
                 committed = next_commit(&mut self.pending) => self.committed(committed?, events).await?,
                 () = until(self.flush_at), if may_flush => self.begin_commit_with_room(),
@@ -248,6 +267,12 @@ impl<'a> JobSession<'a> {
     }
 
     fn take_model_report(&mut self, report: ModelReport) {
+        if let ModelReport::Settled(waiting) = report {
+            self.settled_next.push(waiting);
+            // Nothing may be left to commit, and then nothing is waited for.
+            self.flush_by(Instant::now());
+            return;
+        }
         if let Some(agent) = &mut self.owner.agent {
             self.changes.extend(agent.record(report));
         }
@@ -315,6 +340,7 @@ impl<'a> JobSession<'a> {
         }
         self.check_requests(machine).await;
         self.hold_clocks(machine).await;
+        self.keep_time(machine).await;
         Ok(None)
     }
 
@@ -345,6 +371,13 @@ async fn attempted(egress_log: &mut Option<EgressLog>) -> EgressAttempt {
 async fn next_model_report(agent: &mut Option<TaskServices>) -> ModelReport {
     match agent {
         Some(agent) => agent.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_observed(observers: &mut Option<JobObservers>) -> Change {
+    match observers {
+        Some(observers) => observers.next().await,
         None => std::future::pending().await,
     }
 }

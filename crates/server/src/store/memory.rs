@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
+use sandyard_api::JobIdPrefix;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 
@@ -215,6 +216,17 @@ impl Store for MemoryStore {
         let Some(job) = tables.row(id).map(|row| row.number) else { return Ok(Vec::new()) };
         let above = tables.events.range((job, after.saturating_add(1))..=(job, u64::MAX));
         Ok(above.take(limit).map(|(_, event)| event.clone()).collect())
+    }
+
+    async fn events_of_kind(
+        &self,
+        id: &JobId,
+        kind: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let all = self.events(id, after, usize::MAX).await?;
+        Ok(all.into_iter().filter(|event| event.kind == kind).take(limit).collect())
     }
 
     async fn chunks(
@@ -450,6 +462,15 @@ impl Store for MemoryStore {
 
     async fn open_jobs(&self) -> Result<Vec<JobRow>, StoreError> {
         Ok(self.tables().rows().filter(|row| row.open).cloned().collect())
+    }
+
+    async fn ids_beginning(&self, prefix: &JobIdPrefix, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        let tables = self.tables();
+        let known = tables.rows().filter(|row| !row.delete_requested).map(|row| row.id.clone());
+        let mut ids: Vec<_> = known.filter(|id| id.as_str().starts_with(prefix.as_str())).collect();
+        ids.sort();
+        ids.truncate(limit);
+        Ok(ids)
     }
 
     async fn all_ids(&self) -> Result<Vec<JobId>, StoreError> {

@@ -29,6 +29,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use sandyard_api::JobIdPrefix;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 
@@ -101,6 +102,15 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// Returns events above `after`, in order.
     async fn events(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<EventRow>, StoreError>;
+
+    /// Returns events of one kind above `after`, in order.
+    async fn events_of_kind(
+        &self,
+        id: &JobId,
+        kind: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError>;
 
     /// Returns chunks of a stream of the job with that number, from a chunk on, in order, without those that were dropped.
     async fn chunks(
@@ -203,6 +213,9 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// Returns jobs that have something left to do.
     async fn open_jobs(&self) -> Result<Vec<JobRow>, StoreError>;
+
+    /// Returns the ids of jobs that begin with a prefix, in order, without those that are being deleted.
+    async fn ids_beginning(&self, prefix: &JobIdPrefix, limit: usize) -> Result<Vec<JobId>, StoreError>;
 
     /// Returns the ids of all jobs, including those that are being deleted.
     async fn all_ids(&self) -> Result<Vec<JobId>, StoreError>;

@@ -6,8 +6,8 @@ use sandyard_sandbox::driver::{Driver, Limits};
 use tokio::sync::{Notify, Semaphore};
 
 use super::{
-    Admission, AuditRecorder, DiskProbe, Machines, Metrics, SandboxRoom, StatusCache, Verdicts, WaitingLine,
-    metrics,
+    Admission, AuditRecorder, DiskProbe, Machines, Metrics, SandboxRoom, StatusCache, Usages, Verdicts,
+    WaitingLine, metrics,
 };
 use crate::audit::{AuditEntry, PublicKey};
 use crate::blobs::{Blobs, Scratch, WorkspaceFolders};
@@ -43,6 +43,8 @@ pub(crate) struct YardContext {
     pub(crate) line: WaitingLine,
     /// Tells whether the data directory can be written.
     pub(crate) disk_probe: DiskProbe,
+    /// Last known usage of jobs that run.
+    pub(crate) usages: Usages,
     /// Ends that this server has decided.
     pub(crate) verdicts: Verdicts,
     /// The rate of output of all jobs together.

@@ -9,6 +9,7 @@ mod machines;
 mod metrics;
 mod recorder;
 mod status_cache;
+mod usages;
 mod verdicts;
 mod waiting_line;
 
@@ -19,5 +20,6 @@ pub(crate) use machines::{Machines, Reachable};
 pub(crate) use metrics::{Metrics, count};
 pub(crate) use recorder::{AuditRecorder, RecordedCall};
 pub(crate) use status_cache::StatusCache;
+pub(crate) use usages::Usages;
 pub(crate) use verdicts::{JobVerdict, Verdicts};
 pub(crate) use waiting_line::{QueueRound, WaitingLine};

@@ -2,7 +2,6 @@
 //! binary files, and counts them.
 
 mod classify;
-mod ignore;
 mod tree;
 mod walk;
 

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, openat};
 use sandyard_explain::facts::LeftOutCounts;
+use sandyard_explain::ignore::IgnoreRules;
 use sandyard_syntax::SourceLanguage;
 
 use crate::files::classify::{has_generated_name, is_binary, is_built, is_generated, is_twin, is_vendored};
-use crate::files::ignore::IgnoreRules;
 use crate::files::tree::{FileTree, TreeFile};
 
 /// Bounds of a walk.

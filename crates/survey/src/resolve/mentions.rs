@@ -4,6 +4,7 @@ use sandyard_explain::facts::{FileUse, UseKind};
 use sandyard_syntax::SourceLanguage;
 
 use crate::resolve::bindings::{BoundName, FileLinks};
+use crate::resolve::calls::KnownCalls;
 use crate::resolve::index::{TreeIndex, folder};
 use crate::scan::{FoundAlias, FoundMention};
 
@@ -13,24 +14,34 @@ const MAX_HOPS: usize = 8;
 /// Methods of a class in which assignments to `self` are looked for.
 const MAX_METHODS: usize = 200;
 
-/// The uses that the mentions of a file are.
-pub(super) fn resolve(index: &TreeIndex<'_>, links: &[FileLinks], from: usize) -> Vec<FileUse> {
+/// The uses that the mentions of a file are. Calls of files whose calls are known are only mentions here.
+pub(super) fn resolve(
+    index: &TreeIndex<'_>,
+    links: &[FileLinks],
+    from: usize,
+    known: &KnownCalls,
+) -> Vec<FileUse> {
     let scan = &index.scans[from];
+    let decided = known.files.contains(&from);
     let mut uses = Vec::new();
     for mention in &scan.mentions {
         let Some((to, symbol)) = target(index, links, from, mention) else { continue };
         let from_symbol =
             mention.within.and_then(|index| scan.symbols.get(index)).map(|symbol| symbol.name.clone());
         // What a call of a constant runs is not known.
-        let called = mention.call && !index.is_constant(to, &symbol);
+        let called = mention.call && !decided && !index.is_constant(to, &symbol);
         // Inside a file only calls tell something.
         if to == from && (!called || from_symbol.as_ref() == Some(&symbol)) {
+            continue;
+        }
+        let kind = if called { UseKind::Call } else { UseKind::Reference };
+        if decided && mention.call && known.has(from, to, mention.line, &symbol) {
             continue;
         }
         uses.push(FileUse {
             from,
             to,
-            kind: if called { UseKind::Call } else { UseKind::Reference },
+            kind,
             line: mention.line,
             symbol: mention.path.last().cloned().unwrap_or_default(),
             from_symbol,
@@ -106,12 +117,19 @@ impl NameLookup<'_, '_> {
     fn own(&self, path: &[String], within: Option<usize>, hops: usize) -> Option<(usize, String)> {
         let symbols = &self.index.scans[self.from].symbols;
         let around = &symbols.get(within?)?.name;
-        let class = around.split_once('.').map_or(around.as_str(), |(class, _)| class);
+        let class = self.class_around(around);
         let member = path.get(1)?;
         if path.len() == 2 {
             return self.method(self.from, class, member, hops).or_else(|| self.attribute(class, path, hops));
         }
         self.attribute(class, path, hops)
+    }
+
+    /// The innermost class that a qualified name begins with.
+    fn class_around<'name>(&self, name: &'name str) -> &'name str {
+        let ends = name.rmatch_indices('.').map(|(at, _)| &name[..at]);
+        let class = ends.into_iter().find(|begin| self.index.is_class(self.from, begin));
+        class.unwrap_or_else(|| name.split_once('.').map_or(name, |(class, _)| class))
     }
 
     /// What the only assignment to `self.name` in a class means.

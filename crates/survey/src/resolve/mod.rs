@@ -6,6 +6,7 @@
 
 mod bindings;
 mod c;
+mod calls;
 mod go;
 mod index;
 mod java;
@@ -60,9 +61,11 @@ pub(crate) fn resolve(index: &TreeIndex<'_>) -> ResolvedTree {
             to_symbol: link.to_symbol.clone(),
         }));
     }
+    let known = calls::known_calls(index, &links);
     for from in 0..index.scans.len() {
-        uses.extend(mentions::resolve(index, &links, from));
+        uses.extend(mentions::resolve(index, &links, from, &known));
     }
+    uses.extend(known.uses);
     uses.sort();
     uses.dedup_by(|next, kept| same_use(next, kept));
     ResolvedTree { uses, libraries: libraries(&links) }

@@ -49,7 +49,7 @@ fn module_file(index: &TreeIndex<'_>, path: &str) -> Option<usize> {
 }
 
 /// The file of a dotted name below a folder.
-fn module(index: &TreeIndex<'_>, base: &str, dotted: &str) -> Option<usize> {
+pub(super) fn module(index: &TreeIndex<'_>, base: &str, dotted: &str) -> Option<usize> {
     let path = dotted.replace('.', "/");
     let path = if base.is_empty() {
         path

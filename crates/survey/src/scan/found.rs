@@ -3,6 +3,8 @@
 use sandyard_explain::facts::{FileDepth, SymbolFact};
 use sandyard_syntax::SourceLanguage;
 
+use crate::scan::code::FileCode;
+
 /// Everything that is found in one file.
 #[derive(Debug)]
 pub(crate) struct FileScan {
@@ -24,6 +26,8 @@ pub(crate) struct FileScan {
     pub(crate) package: Option<String>,
     /// Names that are bound inside functions, so that a mention may mean those.
     pub(crate) locals: std::collections::BTreeSet<String>,
+    /// What decides where values go (Python).
+    pub(crate) code: Option<FileCode>,
 }
 
 impl FileScan {
@@ -43,6 +47,7 @@ impl FileScan {
             bases: Vec::new(),
             package: None,
             locals: std::collections::BTreeSet::new(),
+            code: None,
         }
     }
 }

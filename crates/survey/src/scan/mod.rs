@@ -3,8 +3,10 @@
 //! A table gives each deep language its visitor. The visitor sees every node of the tree in source order.
 
 mod c;
+pub(crate) mod code;
 mod found;
 mod go;
+mod item_macros;
 mod java;
 mod javascript;
 mod lines;
@@ -14,7 +16,9 @@ mod state;
 mod words;
 
 pub(crate) use found::{FileScan, FoundAlias, FoundEntry, FoundImport, FoundMention, ImportForm};
-use sandyard_syntax::{Node, ParseLimits, SourceLanguage, TreeStep, outline_of_tree, parse, walk_tree};
+use sandyard_syntax::{
+    Node, ParseLimits, ParsedSource, SourceLanguage, TreeStep, outline_of_tree, parse, walk_tree,
+};
 use state::ScanState;
 pub(crate) use words::{cut, first_sentence};
 
@@ -40,15 +44,24 @@ pub(crate) fn scan(language: SourceLanguage, source: &[u8], limits: ParseLimits)
     let mut scan = match parsed {
         None => lines::scan(language, source),
         Some((visitor, parsed)) => {
-            let outline = outline_of_tree(&parsed);
-            let mut state = ScanState::new(&parsed, &outline);
-            walk_tree(parsed.tree.root_node(), &mut state, |state, node| visitor(state, node), |_, _| {});
-            state.scan
+            let opened =
+                (language == SourceLanguage::Rust).then(|| item_macros::opened(&parsed, limits)).flatten();
+            match opened.as_ref().and_then(|opened| parse(language, opened, limits).ok()) {
+                Some(opened) => visit_all(&opened, *visitor),
+                None => visit_all(&parsed, *visitor),
+            }
         }
     };
     scan.doc = scan.doc.take().or_else(|| leading_doc(source));
     scan.marks = words::marks(source);
     scan
+}
+
+fn visit_all(parsed: &ParsedSource<'_>, visitor: Visitor) -> FileScan {
+    let outline = outline_of_tree(parsed);
+    let mut state = ScanState::new(parsed, &outline);
+    walk_tree(parsed.tree.root_node(), &mut state, |state, node| visitor(state, node), |_, _| {});
+    state.scan
 }
 
 /// First sentence of the comment that a file begins with.

@@ -2,6 +2,7 @@
 
 use sandyard_syntax::{Node, TreeStep};
 
+use crate::scan::code::file_code;
 use crate::scan::found::{FoundEntry, FoundImport, FoundName, FoundRoute, MAX_PATH};
 use crate::scan::state::{ScanState, line_of};
 use crate::scan::words::first_sentence;
@@ -14,7 +15,10 @@ pub(super) fn visit(state: &mut ScanState<'_>, node: Node<'_>) -> TreeStep {
         return TreeStep::Skip;
     }
     match node.kind() {
-        "module" => docstring(state, node),
+        "module" => {
+            docstring(state, node);
+            state.scan.code = Some(file_code(state, node));
+        }
         "import_statement" => return import(state, node),
         "import_from_statement" | "future_import_statement" => return import_from(state, node),
         "if_statement" => main_guard(state, node),

@@ -123,14 +123,7 @@ pub(crate) fn line_of(node: Node<'_>) -> u32 {
 }
 
 fn symbols(parsed: &ParsedSource<'_>, outline: &SourceOutline) -> Vec<SymbolFact> {
-    let name = |index: usize| {
-        let definition = &outline.definitions[index];
-        let parent = definition.parent.map(|parent| &outline.definitions[parent]);
-        match parent {
-            Some(parent) if parent.kind.is_type() => format!("{}.{}", parent.name, definition.name),
-            _ => definition.name.clone(),
-        }
-    };
+    let name = |index: usize| symbol_name(parsed.language, outline, index);
     let fact = |index: usize| {
         let definition = &outline.definitions[index];
         let signature = parsed.source.get(definition.signature.clone()).unwrap_or_default();
@@ -144,6 +137,22 @@ fn symbols(parsed: &ParsedSource<'_>, outline: &SourceOutline) -> Vec<SymbolFact
         }
     };
     (0..outline.definitions.len()).map(fact).collect()
+}
+
+/// Name of a definition with that of its type. Functions of Python are values, so those inside of others are told apart, too.
+fn symbol_name(language: SourceLanguage, outline: &SourceOutline, index: usize) -> String {
+    let definition = &outline.definitions[index];
+    let mut name = definition.name.clone();
+    let mut around = definition.parent;
+    for _ in 0..MAX_PATH {
+        let Some(parent) = around.map(|parent| &outline.definitions[parent]) else { break };
+        let is_python = language == SourceLanguage::Python && parent.kind != DefinitionKind::Constant;
+        if parent.kind.is_type() || is_python {
+            name = format!("{}.{name}", parent.name);
+        }
+        around = parent.parent.filter(|_| is_python);
+    }
+    name
 }
 
 fn is_public(language: SourceLanguage, name: &str, signature: &[u8]) -> bool {

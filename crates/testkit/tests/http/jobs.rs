@@ -1,8 +1,10 @@
 //! Jobs: status, waiting, lists, events, logs, downloads.
 
+use sandyard_server::http::ServeLimits;
+use sandyard_testkit::TestYard;
 use serde_json::{Value, json};
 
-use crate::client::Served;
+use crate::client::{Served, open};
 
 fn events(text: &str) -> Vec<(u64, String, Value)> {
     let field =
@@ -233,4 +235,95 @@ async fn a_reply_is_for_tasks_and_well_formed() {
     }
     let unknown = served.post("/jobs/aaaaaaaaaaaaaaaaaaaaaaaaaa/reply", &json!({"text": "x"})).await;
     assert_eq!((unknown.status, unknown.code().as_str()), (404, "unknown_job"));
+}
+
+#[tokio::test]
+async fn the_beginning_of_an_id_is_enough_on_every_route() {
+    let served = Served::start().await;
+    let id = served.session().await;
+    let short = &id[..8];
+    assert_eq!(served.get(&format!("/status/{short}")).await.json()["job_id"], json!(id));
+    assert_eq!(served.shell(short, "echo hi").await["stdout"], "hi\n");
+    let ticket = served.post(&format!("/jobs/{short}/tickets"), &json!({"for": "lab"})).await.json();
+    assert!(ticket["url"].as_str().unwrap().starts_with(&format!("/jobs/{id}/lab")), "{ticket}");
+    for unknown in [&id[..3], "aaaa"] {
+        assert_eq!(served.get(&format!("/jobs/{unknown}")).await.status, 404, "{unknown}");
+    }
+    served.request("DELETE", &format!("/jobs/{short}"), &[], b"").await;
+    assert_eq!(served.get(&format!("/jobs/{short}")).await.status, 404);
+}
+
+/// Four letters of ids have 20 bits, so two of some thousand ids begin alike. None of these jobs starts.
+#[tokio::test]
+async fn a_beginning_of_several_ids_names_them() {
+    let yard = TestYard::with(|config| {
+        config.admission.concurrency = 0;
+        config.admission.queue = usize::MAX;
+    });
+    let served = Served::serve(yard.await.unwrap(), open(), ServeLimits::default()).await;
+    let mut seen = std::collections::BTreeMap::new();
+    let (one, other) = loop {
+        let id = served.yard.schedule(sandyard_testkit::shell("true")).await.unwrap().to_string();
+        if let Some(other) = seen.insert(id[..4].to_owned(), id.clone()) {
+            break (id, other);
+        }
+    };
+    let refused = served.get(&format!("/jobs/{}", &one[..4])).await;
+    assert_eq!(refused.status, 409);
+    let error = &refused.json()["error"];
+    assert_eq!(error["code"], "ambiguous_job");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains(&one) && message.contains(&other), "{message}");
+}
+
+#[tokio::test]
+async fn a_status_tells_what_was_asked_and_a_list_its_first_line() {
+    let served = Served::start().await;
+    let code = format!("echo first\necho {}", "x".repeat(300));
+    let body = json!({"kind": "shell", "code": code, "env": {"SECRET": "s3cr3t"}, "egress": ["Example.com"],
+        "limits": {"memory_mib": 64}});
+    let id = served.schedule(&body).await;
+    let status = served.wait_end(&id).await;
+    assert_eq!(status["input"].as_str().unwrap(), code.chars().take(200).collect::<String>());
+    assert_eq!((&status["env_names"], &status["egress"]), (&json!(["SECRET"]), &json!(["example.com"])));
+    assert_eq!((&status["limits"]["memory_mib"], &status["limits"]["timeout_s"]), (&json!(64), &json!(3600)));
+    assert!(!status.to_string().contains("s3cr3t"), "{status}");
+    assert_eq!(served.get("/jobs").await.json()["jobs"][0]["input"], "echo first");
+}
+
+#[tokio::test]
+async fn a_session_that_is_extended_outlives_its_first_limit() {
+    let served = Served::start().await;
+    let id = served.schedule(&json!({"kind": "session", "limits": {"timeout_s": 3}})).await;
+    served.wait(&id, |status| status["state"] == "running").await;
+    let extended = served.post(&format!("/jobs/{id}/extend"), &json!({"timeout_s": 600})).await;
+    assert_eq!(extended.status, 200, "{extended:?}");
+    assert!(extended.json()["limits"]["timeout_s"].as_u64().unwrap() >= 600);
+    let shorter = served.post(&format!("/jobs/{id}/extend"), &json!({"timeout_s": 1})).await.json();
+    assert!(shorter["limits"]["timeout_s"].as_u64().unwrap() >= 600, "it is never shortened");
+    assert_eq!(served.shell(&id, "sleep 4; echo still").await["stdout"], "still\n");
+    for (body, status) in
+        [(json!({"timeout_s": 0}), 422), (json!({}), 422), (json!({"timeout_s": 2_592_000}), 422)]
+    {
+        assert_eq!(served.post(&format!("/jobs/{id}/extend"), &body).await.status, status, "{body}");
+    }
+    served.post(&format!("/jobs/{id}/cancel"), &json!({})).await;
+    served.wait_end(&id).await;
+    assert_eq!(served.post(&format!("/jobs/{id}/extend"), &json!({"timeout_s": 9})).await.status, 409);
+}
+
+#[tokio::test]
+async fn stats_tell_the_limits_and_end_with_the_sandbox() {
+    let served = Served::start().await;
+    let id = served.session().await;
+    let one = served.get(&format!("/jobs/{id}/stats?limit=1")).await.text();
+    let data: Value =
+        serde_json::from_str(one.lines().find_map(|line| line.strip_prefix("data: ")).unwrap()).unwrap();
+    assert_eq!((&data["sandbox"], &data["cpus"]), (&json!("live"), &Value::Null));
+    assert!(data["memory_limit_bytes"].as_u64() > Some(0) && data["left_s"].as_u64() > Some(3000), "{data}");
+    served.post(&format!("/jobs/{id}/cancel"), &json!({})).await;
+    served.wait_end(&id).await;
+    // The stream of an ended job closes by itself.
+    let ended = served.get(&format!("/jobs/{id}/stats")).await.text();
+    assert_eq!(ended.matches("event: stats").count(), 1, "{ended}");
 }

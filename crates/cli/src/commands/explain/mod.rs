@@ -18,8 +18,14 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::ui::{clean, counted};
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard explain .
+  sandyard explain ~/src/project --output page";
+
 /// Explain a folder of code: its parts, how they use each other, how to run it, where to change what
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainCommand {
     /// The folder
     #[arg(value_name = "FOLDER", default_value = ".")]

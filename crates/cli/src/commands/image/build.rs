@@ -21,8 +21,8 @@ use crate::machine;
 /// Build an image unless it exists; prints its folder, its files, or its name in the engine
 #[derive(Debug, Args)]
 pub(super) struct Build {
-    /// base: shell, Python, Node, git; full: also compilers, kernels, desktop and browser
-    #[arg(long, value_name = "base|full", default_value = "base", value_parser = parse_flavour)]
+    /// base: shell, Python, Node, git; full: also compilers, kernels, desktop and browser; dev: also Go, Rust, Java and tools
+    #[arg(long, value_name = "base|full|dev", default_value = "base", value_parser = parse_flavour)]
     flavour: ImageFlavour,
     /// Form of the image
     #[arg(long, value_enum, default_value_t = Format::Tree)]
@@ -33,6 +33,9 @@ pub(super) struct Build {
     /// Add Debian packages
     #[arg(long, value_name = "PACKAGE", num_args = 1..)]
     with: Vec<String>,
+    /// Add the Debian packages that a file lists, one on each line; # begins a comment
+    #[arg(long, value_name = "FILE")]
+    add: Option<PathBuf>,
     /// With --format docker: write a file for `docker load` instead of loading the image
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -56,7 +59,7 @@ enum Format {
 }
 
 fn parse_flavour(name: &str) -> Result<ImageFlavour, String> {
-    ImageFlavour::parse(name).ok_or_else(|| "base or full".to_owned())
+    ImageFlavour::parse(name).ok_or_else(|| "base, full or dev".to_owned())
 }
 
 impl Build {
@@ -117,6 +120,17 @@ impl Build {
         }
     }
 
+    /// Returns the packages to add: those of the command line and those of the list.
+    fn packages(&self) -> Result<Vec<String>, CommandError> {
+        let mut packages = self.with.clone();
+        if let Some(list) = &self.add {
+            let text = std::fs::read_to_string(list)
+                .map_err(|error| CommandError::usage(format!("read {}: {error}", list.display())))?;
+            packages.extend(listed(&text));
+        }
+        Ok(packages)
+    }
+
     /// Builds the tree that every form is made from. Returns `None` if a signal came first.
     async fn build(
         &self,
@@ -125,7 +139,7 @@ impl Build {
     ) -> Result<Option<BuiltImage>, CommandError> {
         let flavour = self.flavour;
         let request =
-            ImageRequest { flavour, with: self.with.clone(), refresh: self.refresh.then(clock::unix_s) };
+            ImageRequest { flavour, with: self.packages()?, refresh: self.refresh.then(clock::unix_s) };
         let cancellation = Cancellation::default();
         let builder = images::builder(store, &context.surroundings, cancellation.clone());
         let ui = context.ui;
@@ -155,8 +169,25 @@ impl Build {
     }
 }
 
+/// Returns the packages of a list: words, without comments.
+fn listed(text: &str) -> impl Iterator<Item = String> + '_ {
+    let lines = text.lines().map(|line| line.split_once('#').map_or(line, |(before, _)| before));
+    lines.flat_map(str::split_whitespace).map(str::to_owned)
+}
+
 fn describe(image: &BuiltImage) -> String {
     let facts = &image.facts;
     let (size, packages) = (facts.size_bytes / (1024 * 1024), facts.packages);
     format!("{}, {size} MiB, {packages} packages, built in {} s", image.digest.short(), facts.build_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_packages_and_comments() {
+        let listed: Vec<_> = listed("# mine\njq  # for JSON\n\nffmpeg sox\n").collect();
+        assert_eq!(listed, ["jq", "ffmpeg", "sox"]);
+    }
 }

@@ -18,8 +18,15 @@ use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard image build --flavour base
+  sandyard image list
+  sandyard image prune";
+
 /// Build, list and remove the images of sandboxes
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ImageCommand {
     /// Image cache [default: /var/cache/sandyard, or the user's own] [env: SANDYARD_CACHE]
     #[arg(long, global = true, value_name = "DIR")]

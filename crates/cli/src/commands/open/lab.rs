@@ -13,12 +13,15 @@ use crate::job;
 pub(crate) struct OpenLabCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
+    /// Print the link only
+    #[arg(long)]
+    no_browser: bool,
 }
 
 impl OpenLabCommand {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
-        show(context, &client, &id, "lab").await
+        show(context, &client, &id, "lab", self.no_browser).await
     }
 }

@@ -12,10 +12,18 @@ use crate::context::{CommandContext, DEFAULT_URL};
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard open desktop abcd1234 --control
+  sandyard open lab abcd1234
+  sandyard open port abcd1234 5173                    in a browser
+  sandyard open port abcd1234 5432 --forward 5432     for other programs";
+
 /// Open the desktop, JupyterLab or a port of a live sandbox
 ///
 /// Prints a link that works once, within 30 seconds, and opens it in a browser if there is one.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct OpenCommand {
     #[command(subcommand)]
     verb: OpenVerb,
@@ -46,11 +54,14 @@ async fn show(
     client: &ApiClient,
     job: &str,
     purpose: &str,
+    no_browser: bool,
 ) -> Result<CommandExit, CommandError> {
     let ticket = client.ticket(job, purpose).await?;
     let link = format!("{}{}", browser_base(client), ticket.url);
     context.ui.line(&link)?;
-    browse(context, &link);
+    if !no_browser {
+        browse(context, &link);
+    }
     Ok(CommandExit::Success)
 }
 

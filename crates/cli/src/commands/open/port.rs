@@ -29,6 +29,9 @@ pub(crate) struct OpenPortCommand {
     /// Forward this port of 127.0.0.1 to it until Ctrl-C, for programs other than browsers; 0 picks a free port
     #[arg(long, value_name = "LOCALPORT")]
     forward: Option<u16>,
+    /// Print the link only
+    #[arg(long)]
+    no_browser: bool,
 }
 
 impl OpenPortCommand {
@@ -37,7 +40,10 @@ impl OpenPortCommand {
         let id = job::resolve(&client, &self.job).await?;
         match self.forward {
             Some(local) => forward(context, &client, &id, self.port, local).await,
-            None => show(context, &client, &id, &format!("port:{}", self.port)).await,
+            None => {
+                let purpose = format!("port:{}", self.port);
+                show(context, &client, &id, &purpose, self.no_browser).await
+            }
         }
     }
 }

@@ -135,6 +135,7 @@ fn is_a_tool(request: &Request) -> bool {
         | Request::ConnectPort { .. }
         | Request::ConnectDesktop { .. }
         | Request::LastScreenshot
+        | Request::RecordDesktop
         | Request::WorkspaceChanges => false,
     }
 }

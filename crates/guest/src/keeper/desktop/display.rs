@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -22,7 +23,10 @@ pub(super) const MANAGED_NUMBER: u32 = 61;
 /// Connections that the kernel queues; further ones wait in connect(2).
 const MAX_QUEUED: i32 = 128;
 
-/// The sockets and the port of the desktop.
+/// The X server is ready in 50 ms; on a machine that is busy with twenty of them it takes seconds.
+const START_DEADLINE: Duration = Duration::from_secs(30);
+
+/// The sockets and the port of the desktop, and the time for its start.
 #[derive(Debug, Clone)]
 pub struct DesktopPlaces {
     /// The directory of the display's socket, where every X program looks for it.
@@ -31,6 +35,8 @@ pub struct DesktopPlaces {
     pub socket_directory: PathBuf,
     /// The port of the page inside the machine.
     pub port: u16,
+    /// Longest time for each program of the desktop to start.
+    pub start_deadline: Duration,
 }
 
 impl Default for DesktopPlaces {
@@ -39,7 +45,15 @@ impl Default for DesktopPlaces {
             display_directory: "/tmp/.X11-unix".into(),
             socket_directory: "/tmp/.sandyard".into(),
             port: 6080,
+            start_deadline: START_DEADLINE,
         }
+    }
+}
+
+impl DesktopPlaces {
+    /// The desktop of a machine that may take so long to boot: its programs are as slow as its kernel.
+    pub(in crate::keeper) fn of_machine(boot_time: Duration) -> Self {
+        Self { start_deadline: START_DEADLINE + boot_time, ..Self::default() }
     }
 }
 

@@ -53,15 +53,7 @@ impl LastPicture {
         let mut worker = self.session.workers().take().await.ok()?;
         let order = WorkerOrder::Act(GuiAction::Screenshot { window: None });
         let report = worker.obey(&order, PICTURE_DEADLINE).await.ok()?;
-        let length = report.result.png_bytes.filter(|length| *length <= MAX_PICTURE_BYTES)?;
-        let mut png = Vec::new();
-        while let Some(part) = worker.next_part(PICTURE_DEADLINE).await.ok()? {
-            // The worker runs as the job's user: it may send more than it announced.
-            if png.len() as u64 + part.len() as u64 > length {
-                return None;
-            }
-            png.extend_from_slice(&part);
-        }
+        let png = worker.picture(report.result.png_bytes?, MAX_PICTURE_BYTES, PICTURE_DEADLINE).await?;
         let path = self.path();
         let mut file = std::fs::File::create(&path).ok()?;
         if file.write_all(&png).is_err() {

@@ -3,7 +3,7 @@
 //! `session` starts and stops the `programs`. A request of the host starts them, or the first connection to the display's socket
 //! (`doorbell`, `display`). `gui` serves lists of actions through a `pool` of workers, which run `automation` as the job's own
 //! user; `viewers` carries VNC, `page` serves a page inside the machine, `control` is the lock that says whether a person or the
-//! agent acts, `idle` stops an unused desktop. The job controls the programs behind the display and its socket, so keeper trusts
+//! agent acts, `recording` sends the host pictures as they change, `idle` stops an unused desktop. The job controls the programs behind the display and its socket, so keeper trusts
 //! none of their answers.
 
 mod answer;
@@ -17,6 +17,7 @@ mod last_picture;
 mod page;
 mod pool;
 mod programs;
+mod recording;
 mod session;
 mod usage;
 mod viewers;
@@ -101,6 +102,7 @@ impl DesktopService {
             Request::ConnectDesktop { mode } => self.viewers.serve(mode, stream).await,
             Request::Gui { actions, wait_ms } => self.gui.serve(&actions, wait_ms, stream).await,
             Request::LastScreenshot => self.picture.serve(stream).await,
+            Request::RecordDesktop => recording::serve(&self.session, stream).await,
             _ => return reply(&mut stream, &Reply::Failed(internal("not about the desktop"))).await,
         };
         if let Err((error, mut stream)) = refused {
@@ -111,5 +113,11 @@ impl DesktopService {
 
 /// True for a request about the desktop.
 pub(super) fn claims(request: &Request) -> bool {
-    matches!(request, Request::ConnectDesktop { .. } | Request::Gui { .. } | Request::LastScreenshot)
+    matches!(
+        request,
+        Request::ConnectDesktop { .. }
+            | Request::Gui { .. }
+            | Request::LastScreenshot
+            | Request::RecordDesktop
+    )
 }

@@ -71,6 +71,22 @@ impl DesktopWorker {
         tokio::time::timeout(deadline, exchange).await.unwrap_or(Err(DesktopWorkerError::Stalled))
     }
 
+    /// Reads a picture of exactly the announced length, at most `limit` bytes. After `None` the worker is out of step.
+    pub(super) async fn picture(&mut self, length: u64, limit: u64, deadline: Duration) -> Option<Vec<u8>> {
+        if length > limit {
+            return None;
+        }
+        let mut png = Vec::new();
+        while let Some(part) = self.next_part(deadline).await.ok()? {
+            // The worker runs as the job's user: it may send more than it announced.
+            if png.len() as u64 + part.len() as u64 > length {
+                return None;
+            }
+            png.extend_from_slice(&part);
+        }
+        (png.len() as u64 == length).then_some(png)
+    }
+
     /// Returns the next bytes of the picture; `None` at its end.
     pub(super) async fn next_part(
         &mut self,

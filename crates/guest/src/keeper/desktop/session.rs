@@ -21,12 +21,8 @@ use crate::keeper::processes::{Ending, ManagedProcess, Processes};
 use crate::limits::TERMINATION_GRACE;
 
 const DOCUMENT: &str = "desktop.json";
-/// The X server is ready in 50 ms; on a machine that is busy with twenty of them it takes seconds.
-const START_DEADLINE: Duration = Duration::from_secs(30);
 /// Notes about the desktop that one keeper sends.
 const MAX_NOTES: usize = 20;
-/// How long a start waits for the window manager.
-const MANAGER_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The desktop's programs and everything that starts them.
 pub(super) struct DesktopSession {
@@ -219,12 +215,12 @@ impl DesktopSession {
         let command = programs::server(places, self.geometry());
         let server = self.processes.start_with_input(command, listener).await?;
         programs.server = Some(server.clone());
-        wait_until_ready(&server).await?;
+        wait_until_ready(&server, places.start_deadline).await?;
         programs.companions.push(self.processes.start(programs::bus()).await?);
         let manager = self.processes.start(programs::window_manager()).await?;
         programs.companions.push(manager.clone());
-        // Programs do without a window manager that fails.
-        let _ = tokio::time::timeout(MANAGER_DEADLINE, says_something(&manager)).await;
+        // Programs do without a window manager that fails, so a start does not wait for it as long as for the server.
+        let _ = tokio::time::timeout(places.start_deadline / 3, says_something(&manager)).await;
         // Only now can programs reach the display: windows that open before the manager is ready are lost to it.
         socket.publish(places).map_err(unusable)?;
         if let Some(bell) = programs.bell.replace(Arc::new(socket)) {
@@ -255,8 +251,8 @@ async fn says_something(program: &ManagedProcess) -> Option<Exit> {
     }
 }
 
-async fn wait_until_ready(server: &ManagedProcess) -> Result<(), GuestError> {
-    match tokio::time::timeout(START_DEADLINE, says_something(server)).await {
+async fn wait_until_ready(server: &ManagedProcess, within: Duration) -> Result<(), GuestError> {
+    match tokio::time::timeout(within, says_something(server)).await {
         Ok(None) => Ok(()),
         Ok(Some(exit)) => {
             let missing = if exit.code == 127 { "; sessions with a desktop need the full image" } else { "" };

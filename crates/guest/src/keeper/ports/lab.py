@@ -3,12 +3,16 @@ process of it holds the token."""
 
 import hmac
 import os
+import re
 import sys
 
 from jupyter_server.auth.identity import IdentityProvider, User
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
+from jupyter_server.services.sessions.sessionmanager import SessionManager
 from jupyterlab.labapp import LabApp
 
+# The notebooks of the API's executions; further ones have a number.
+NOTEBOOK = re.compile(r"session\.(\w+?)(?:-\d+)?\.ipynb")
 EXPECTED = "token " + os.environ.pop("SANDYARD_LAB_TOKEN")
 
 
@@ -34,9 +38,26 @@ class HostKernelManager(AsyncMappingKernelManager):
         return sum(kernel.owns_kernel for kernel in self._kernels.values())
 
 
+class HostSessionManager(SessionManager):
+    async def start_kernel_for_session(self, session_id, path, name, type, kernel_name, kernel_id=None):
+        """A notebook that records a language's kernel opens with that kernel, as long as it runs."""
+        return self.recorded_kernel(path) or await super().start_kernel_for_session(
+            session_id, path, name, type, kernel_name, kernel_id
+        )
+
+    def recorded_kernel(self, path):
+        language = NOTEBOOK.fullmatch(path or "")
+        self.kernel_manager.list_kernel_ids()
+        for kernel_id, connection_file in self.kernel_manager.kernel_id_to_connection_file.items():
+            if language and connection_file.stem == f"kernel-{language[1]}":
+                return kernel_id
+        return None
+
+
 sys.argv[0] = "jupyter-lab"
 classes = [
     "--ServerApp.identity_provider_class=__main__.HostIdentityProvider",
     "--ServerApp.kernel_manager_class=__main__.HostKernelManager",
+    "--ServerApp.session_manager_class=__main__.HostSessionManager",
 ]
 LabApp.launch_instance(argv=sys.argv[1:] + classes)

@@ -300,6 +300,13 @@ impl ManagedProcess {
             .await
             .map_err(|error| GuestError::new(GuestErrorCode::Internal, error.to_string()))
     }
+
+    /// Signals those of its process group that missed a signal. Fails only with the spawner, and then the machine is gone.
+    pub(in crate::keeper) async fn signal_deaf(&self, host: &dyn ProcessHost, signal: i32) {
+        if self.exit().is_none() {
+            let _ = host.signal_deaf(&self.id, signal).await;
+        }
+    }
 }
 
 /// The first arguments within the bound of a list. The one that crosses it is cut between letters, later ones are left out.

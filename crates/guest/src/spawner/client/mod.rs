@@ -77,6 +77,10 @@ impl ProcessHost for SpawnerClient {
         self.shared.order(SpawnerCall::Signal { id: id.clone(), signal }).await
     }
 
+    async fn signal_deaf(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError> {
+        self.shared.order(SpawnerCall::SignalDeaf { id: id.clone(), signal }).await
+    }
+
     async fn close_stdin(&self, id: &ProcessId) -> Result<(), SpawnError> {
         self.shared
             .tell_init(&HoldRequest::Release { id: id.clone(), part: StreamPart::Input }, Vec::new())

@@ -85,7 +85,8 @@ impl FirecrackerState {
             Ok(()) => Availability::usable(found),
             Err(error) => Availability::missing(
                 error,
-                "see whether KVM can boot an ordinary kernel here: run `sandyard doctor firecracker`",
+                "read what the machine printed: a KVM that is emulated itself may boot no ordinary kernel; on a slow host \
+                 raise SANDYARD_FIRECRACKER_BOOT_TIME_S",
             ),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use sandyard_protocol::{LinkTarget, MACHINE_BOOT_ARGUMENT};
 use semver::Version;
@@ -28,8 +29,7 @@ pub(super) const CONTROL_PORT: u32 = 1025;
 const CONSOLE_LIMIT_SINCE: Version = Version::new(1, 16, 0);
 /// Most processors that Firecracker gives to a machine.
 const MAX_VCPUS: u32 = 32;
-/// Resources of Firecracker itself. Memory: program, queues, the tables of the guest's memory, and as much
-/// again. Threads: one for each processor, its own and that of its API.
+/// Resources of Firecracker itself. Memory: program and queues, and as much again. Threads: one for each processor, its own and that of its API.
 const FIRECRACKER: Monitor = Monitor { memory_mib: 64, cpus: 0.5, threads: 64 };
 /// Address of the guest, the first that is not reserved. Each machine has a device of its own, so all may
 /// have the same.
@@ -52,14 +52,14 @@ pub(super) fn host_limits(limits: &Limits) -> Limits {
 }
 
 /// Returns the document of a machine as the bytes of a disk.
-pub(super) fn boot_disk(spec: &SandboxSpec) -> io::Result<Vec<u8>> {
+pub(super) fn boot_disk(spec: &SandboxSpec, boot_time: Duration) -> io::Result<Vec<u8>> {
     let ways = Ways {
         link: LinkTarget::Vsock { port: LINK_PORT },
         link_port: None,
         control_port: None,
         control_vsock: Some(CONTROL_PORT),
     };
-    machine_plan::boot_disk(&machine_plan::config(spec, ways))
+    machine_plan::boot_disk(&machine_plan::config(spec, ways, boot_time))
 }
 
 /// Returns the files of a machine's jail.

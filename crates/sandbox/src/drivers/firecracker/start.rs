@@ -71,7 +71,8 @@ impl FirecrackerState {
         jail::give(&disk, user).map_err(StartError::at("give the disk to Firecracker's user"))?;
         let jail = self.jail(record);
         jail.create().map_err(StartError::at("make the jail"))?;
-        let boot = plan::boot_disk(spec).map_err(StartError::at("make the boot disk"))?;
+        let boot =
+            plan::boot_disk(spec, self.config.boot_time).map_err(StartError::at("make the boot disk"))?;
         jail.write(plan::BOOT_DISK, &boot, user).map_err(StartError::at("make the boot disk"))?;
         // Before the boot: a guest that dials a missing socket gets a reset.
         self.links.listen(&spec.id, &jail, user).map_err(StartError::at("listen for the guest"))?;

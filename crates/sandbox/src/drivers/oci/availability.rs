@@ -20,8 +20,11 @@ pub(super) fn require_host(
     }
     let wanted = config.runtime.as_deref();
     let Some(runtime) = Runtime::find(wanted) else {
-        let detail = format!("{} is not installed", wanted.unwrap_or("no OCI runtime"));
-        return Err(DriverOpenError::unusable(detail, "install runc 1.3.6, crun 1.30 or newer"));
+        let detail = match wanted {
+            Some(name) => format!("{name} is not installed"),
+            None => "no OCI runtime is installed".to_owned(),
+        };
+        return Err(DriverOpenError::unusable(detail, "install runc 1.3.6 or crun 1.30, or newer ones"));
     };
     // A runtime whose sandboxes still run must be able to end them; it starts no others.
     if let (false, Some((detail, fix))) = (in_use, refusal(config, &runtime)) {

@@ -148,7 +148,7 @@ pub(super) async fn run(mut command: Command, said: &OwnedFd) -> io::Result<()> 
         return Ok(());
     }
     let said = console::read(said).unwrap_or_default();
-    Err(io::Error::other(format!("{status}: {}", said.trim())))
+    Err(io::Error::other(format!("{status}: {}", said.trim().replace('\n', " "))))
 }
 
 fn version_text(program: &Path) -> io::Result<String> {

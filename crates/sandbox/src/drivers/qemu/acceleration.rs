@@ -14,6 +14,9 @@ use crate::host::start_probe::StartProbe;
 
 /// Longest boot of the probe with KVM, with which a guest dials within a second.
 const KVM_TIMEOUT: Duration = Duration::from_secs(20);
+/// Remedy for a machine that does not dial.
+const UNBOOTABLE: &str = "read what the machine printed; on a slow host raise SANDYARD_QEMU_BOOT_TIME_S, otherwise build the \
+    kernel again: sandyard image build --format vm";
 /// Name of the file with the answer, in the driver's directory.
 const FILE: &str = "acceleration.json";
 /// Size of the probe's disk, enough to boot with.
@@ -47,7 +50,7 @@ impl QemuDriver {
         };
         let answer = match self.boots(chosen.accelerator, image, dial_timeout).await {
             Ok(()) => Availability::usable(describe(version, &chosen)),
-            Err(error) => Availability::missing(error, "run `sandyard doctor qemu`"),
+            Err(error) => Availability::missing(error, UNBOOTABLE),
         };
         answer.offered(offer)
     }
@@ -75,11 +78,9 @@ impl QemuDriver {
     async fn find_out(&self, image: ImageDigest, basis: ChoiceBasis) -> ChosenAccelerator {
         let reason = match host::no_kvm() {
             Some(reason) => Some(reason),
-            None => self
-                .boots(Accelerator::Kvm, image, KVM_TIMEOUT)
-                .await
-                .err()
-                .map(|error| format!("no guest boots on /dev/kvm: {error}")),
+            None => self.boots(Accelerator::Kvm, image, KVM_TIMEOUT).await.err().map(|error| {
+                format!("no guest boots on /dev/kvm: {}", error.lines().next().unwrap_or_default())
+            }),
         };
         let accelerator = if reason.is_none() { Accelerator::Kvm } else { Accelerator::Tcg };
         let chosen = ChosenAccelerator { accelerator, reason, basis };

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create};
 use sandyard_protocol::{LinkPort, LinkTarget};
@@ -36,8 +37,8 @@ pub(super) fn host_limits(limits: &Limits) -> Limits {
 }
 
 /// Returns a machine's boot document as a disk: in memory, because it holds the secret, and read-only for QEMU.
-pub(super) fn boot_disk(spec: &SandboxSpec) -> io::Result<OwnedFd> {
-    let bytes = machine_plan::boot_disk(&machine_plan::config(spec, ways()))?;
+pub(super) fn boot_disk(spec: &SandboxSpec, boot_time: Duration) -> io::Result<OwnedFd> {
+    let bytes = machine_plan::boot_disk(&machine_plan::config(spec, ways(), boot_time))?;
     let file = File::from(memfd_create("sandyard-boot", MemfdFlags::CLOEXEC)?);
     file.write_all_at(&bytes, 0)?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());

@@ -124,7 +124,7 @@ impl QemuState {
             initrd: read(image.initrd)?,
             root: read(image.root_disk)?,
             work: OpenOptions::new().read(true).write(true).open(disk)?.into(),
-            boot: guest_plan::boot_disk(spec)?,
+            boot: guest_plan::boot_disk(spec, self.config.boot_time)?,
             link: sockets::listen(&folder, sockets::LINK)?,
             control: sockets::listen(&folder, sockets::CONTROL)?,
             console: console::make()?,

@@ -8,11 +8,11 @@ use std::io;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
+use sandyard_protocol::JobLimits;
+
 use super::layout::{CgroupLayout, CgroupVersion, Controller, Hierarchy};
 use crate::driver::{Limits, ProcessBounds};
 
-/// The period over which the processor quota counts, the kernel's default.
-const CPU_PERIOD_US: u64 = 100_000;
 /// Memory of init and keeper: their spool of 128 MiB and as much again for themselves.
 pub(crate) const OWN_MEMORY_BYTES: u64 = 256 * 1024 * 1024;
 /// Processes and threads of init and keeper, which have a handful.
@@ -84,7 +84,7 @@ impl Groups {
         let pids = job.pids.min(self.process_bounds().one_job);
         self.limit_pids("job", pids.saturating_add(JOB_SPARE_PIDS))?;
         self.limit_disk(&job, limits.workspace)?;
-        self.limit_cpu("job", job.cpus)
+        self.limit_cpu("job", job.cpu_quota_us())
     }
 
     fn limit_memory(&self, group: &str, bytes: u64) -> io::Result<()> {
@@ -132,15 +132,16 @@ impl Groups {
         fs::write(directory.join("pids.max"), most.to_string())
     }
 
-    fn limit_cpu(&self, group: &str, cpus: f64) -> io::Result<()> {
+    fn limit_cpu(&self, group: &str, quota_us: u64) -> io::Result<()> {
         let (directory, version) = self.at(Controller::Cpu, group)?;
-        let quota_us = quota_us(cpus);
         match version {
             CgroupVersion::One => {
-                fs::write(directory.join("cpu.cfs_period_us"), CPU_PERIOD_US.to_string())?;
+                fs::write(directory.join("cpu.cfs_period_us"), JobLimits::PERIOD_US.to_string())?;
                 fs::write(directory.join("cpu.cfs_quota_us"), quota_us.to_string())
             }
-            CgroupVersion::Two => fs::write(directory.join("cpu.max"), format!("{quota_us} {CPU_PERIOD_US}")),
+            CgroupVersion::Two => {
+                fs::write(directory.join("cpu.max"), format!("{quota_us} {}", JobLimits::PERIOD_US))
+            }
         }
     }
 
@@ -285,13 +286,6 @@ impl Groups {
 
 pub(super) fn yard_directory(yard: &str) -> String {
     format!("sandyard-{yard}")
-}
-
-/// Returns the quota of one period; the kernel takes no less than 1 ms.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
-fn quota_us(cpus: f64) -> u64 {
-    let period = 100_000.0;
-    (cpus * period).clamp(1_000.0, 1e12) as u64
 }
 
 fn read_number(file: &Path) -> io::Result<u64> {

@@ -13,6 +13,7 @@ impl Groups {
     pub(crate) fn usage(&self) -> io::Result<Usage> {
         Ok(Usage {
             cpu_s: self.cpu_s()?,
+            memory_bytes: self.memory_bytes().ok(),
             peak_memory_bytes: self.peak_memory_bytes()?,
             memory_kills: self.memory_kills()?,
             pids_refused: self.pids_refused()?,
@@ -25,6 +26,14 @@ impl Groups {
         match version {
             CgroupVersion::One => Ok(read_number(&directory.join("cpuacct.usage"))? as f64 / 1e9),
             CgroupVersion::Two => Ok(read_field(&directory.join("cpu.stat"), "usage_usec")? as f64 / 1e6),
+        }
+    }
+
+    fn memory_bytes(&self) -> io::Result<u64> {
+        let (directory, version) = self.at(Controller::Memory, "job")?;
+        match version {
+            CgroupVersion::One => read_number(&directory.join("memory.usage_in_bytes")),
+            CgroupVersion::Two => read_number(&directory.join("memory.current")),
         }
     }
 

@@ -248,11 +248,11 @@ mod tests {
     /// Runs the test below in a network namespace of its own, where this machine has public addresses.
     #[test]
     fn n24_an_own_address_is_refused_whatever_its_class() {
-        let setup = "ip link set lo up && ip link add d0 type dummy && ip link set d0 up && \
-                     ip address add 192.0.2.7/24 dev d0 && ip address add 2001:db8::7/64 dev d0 nodad && \
-                     ip route add local 203.0.113.0/24 dev lo && exec \"$0\" \"$@\"";
+        // On `lo`, because a kernel may lack devices that are made at will.
+        let setup = "ip link set lo up && ip address add 192.0.2.7/32 dev lo && \
+                     ip address add 2001:db8::7/128 dev lo nodad && ip route add local 203.0.113.0/24 dev lo && exec \"$0\" \"$@\"";
         let mut inside = std::process::Command::new("unshare");
-        inside.args(["--net", "sh", "-c", setup]).arg(std::env::current_exe().unwrap());
+        inside.args(["--map-root-user", "--net", "sh", "-c", setup]).arg(std::env::current_exe().unwrap());
         inside.args(["--exact", "gateways::egress::addresses::tests::inside_with_public_addresses"]);
         inside.env(INSIDE, "1");
         let output = match inside.output() {

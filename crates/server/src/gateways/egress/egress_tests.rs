@@ -389,3 +389,31 @@ async fn a_plain_request_is_forwarded_without_the_headers_of_the_hop() {
         assert!(!seen.contains(gone), "{gone} in {seen}");
     }
 }
+
+/// Whatever is sent as HTTP, a job without rules reaches nothing, and what is recorded is bounded text.
+#[test]
+fn fuzz_egress_http() {
+    // Refusals take turns, so time is the test's own.
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    sandyard_fuzz::FuzzCorpus::of(env!("CARGO_MANIFEST_DIR"), "egress_http").run(|bytes| {
+        runtime.block_on(async {
+            // More than the shortest requests of the longest input.
+            let (attempts, mut told) = mpsc::channel(8192);
+            let limits = EgressLimits::default();
+            let gateway =
+                EgressGateway::new(EgressPolicy::default(), Vec::new().into(), &limits, 0, attempts, None);
+            let (mut client, server) = tokio::io::duplex(256 * 1024);
+            client.write_all(bytes).await.unwrap();
+            client.shutdown().await.unwrap();
+            let (read, write) = tokio::io::split(server);
+            let answered = async { tokio::io::copy(&mut client, &mut tokio::io::sink()).await };
+            let (_, answered) = tokio::join!(gateway.serve(read, write), answered);
+            answered.unwrap();
+            while let Ok(attempt) = told.try_recv() {
+                assert!(matches!(attempt.outcome, AttemptOutcome::Refused(_)), "{attempt:?}");
+                assert!(attempt.target.len() <= 2 * MAX_TARGET_BYTES && !attempt.target.contains('\n'));
+            }
+        });
+    });
+}

@@ -13,6 +13,7 @@ mod http;
 mod http_tunnel;
 mod pace;
 mod policy;
+mod presets;
 mod resolver;
 mod socks;
 

@@ -3,33 +3,14 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use super::presets;
+
 /// Ports of a rule that names none.
 const WEB_PORTS: [u16; 2] = [80, 443];
 /// Longest DNS name (RFC 1035).
 const MAX_NAME_BYTES: usize = 253;
 /// Longest label of a DNS name (RFC 1035).
 const MAX_LABEL_BYTES: usize = 63;
-
-/// The preset `packages`: hosts of package managers and git.
-const PACKAGES: [&str; 17] = [
-    "pypi.org",
-    "files.pythonhosted.org",
-    "registry.npmjs.org",
-    "registry.yarnpkg.com",
-    "jsr.io",
-    "npm.jsr.io",
-    "crates.io",
-    "index.crates.io",
-    "static.crates.io",
-    "proxy.golang.org",
-    "sum.golang.org",
-    "deb.debian.org",
-    "security.debian.org",
-    "github.com",
-    "api.github.com",
-    "codeload.github.com",
-    "*.githubusercontent.com",
-];
 
 /// Host and port that a sandbox asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,12 +127,8 @@ impl EgressPolicy {
     pub(crate) fn parse<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<Self, BadEgressRule> {
         let mut policy = Self::default();
         for text in rules {
-            if text == "packages" {
-                for host in PACKAGES {
-                    policy.rules.push(EgressRule::parse(host)?);
-                }
-            } else {
-                policy.rules.push(EgressRule::parse(text)?);
+            for rule in presets::hosts(text).unwrap_or_else(|| vec![text]) {
+                policy.rules.push(EgressRule::parse(rule)?);
             }
         }
         Ok(policy)

@@ -83,7 +83,7 @@ impl Ledger for JournalLedger {
 }
 
 /// Returns the audit record of an answer: its cost and hash, not its text.
-fn describe(answer: &JournalEntry, cost: Option<Money>) -> Option<AuditEntry> {
+pub(super) fn describe(answer: &JournalEntry, cost: Option<Money>) -> Option<AuditEntry> {
     let JournalEntry::Answer { model, usage, calls, .. } = answer else { return None };
     let facts = ModelAnswerFacts {
         tokens_in: usage.input,
@@ -97,7 +97,7 @@ fn describe(answer: &JournalEntry, cost: Option<Money>) -> Option<AuditEntry> {
     Some(AuditEntry::new(AuditActor::Host, facts))
 }
 
-fn failed(error: StoreError) -> LedgerError {
+pub(super) fn failed(error: StoreError) -> LedgerError {
     tracing::warn!(error = %ErrorChain(&error), "an answer could not be stored or read");
     LedgerError
 }

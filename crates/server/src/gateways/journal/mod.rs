@@ -4,6 +4,7 @@
 //! durable before the reply. Messages of people are pushed to the agent. The agent is hostile like everything in a sandbox:
 //! frames bound its messages, count and bytes bound its journal, and a refusal is delayed.
 
+mod charge_ledger;
 mod ledger;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::job::{JobFence, JobRow, SpentRow};
 use crate::json_scan::values;
 use crate::store::{Appended, JobWatch, Store, StoreError};
 
+pub(crate) use charge_ledger::ChargeLedger;
 pub(crate) use ledger::{JournalLedger, row_of};
 
 /// Connections of one job at once: the agent's, and that of the agent before it whose end was not noticed yet.

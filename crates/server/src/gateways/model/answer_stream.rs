@@ -3,11 +3,14 @@
 use sandyard_pipe::FrameSender;
 use sandyard_protocol::{ModelCall, ModelEvent};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::provider::{AnswerEnd, gather};
 use super::settlement::CallSettlement;
-use super::{AnswerText, KeptAnswer, ModelCallEnd, ModelGateway, ModelReport, SandboxGone, ledger, send};
+use super::{
+    AnswerText, KeptAnswer, ModelCallEnd, ModelGateway, ModelReport, SandboxGone, WORDS_TIMEOUT, ledger, send,
+};
 
 impl ModelGateway {
     /// Stores an answer before the sandbox learns that it is complete. Returns the last event.
@@ -29,6 +32,9 @@ impl ModelGateway {
         let number = self.ledger.keep(answer, self.budget.spent(), cost).await.map_err(|_| SandboxGone)?;
         settlement.number = number;
         settlement.report(ModelCallEnd::Answered { usage, cost }).await;
+        // The sandbox acts as soon as it knows that the answer is complete, and its deeds are committed by another way: who
+        // watches must read the words that announce them first.
+        self.words_are_told().await;
         let done = ModelEvent::Done { stop: end.stop, usage };
         received.push(done.clone());
         self.record(call, received).await;
@@ -69,6 +75,15 @@ impl ModelGateway {
         }
         self.report_text(&mut text).await;
         Ok(())
+    }
+
+    /// Waits until everything that was reported is committed.
+    async fn words_are_told(&self) {
+        let (sender, told) = oneshot::channel();
+        if self.reports.send(ModelReport::Settled(sender)).await.is_ok() {
+            // An error is the drop of the sender, which is the news.
+            let _ = timeout(WORDS_TIMEOUT, told).await;
+        }
     }
 
     async fn report_text(&self, text: &mut AnswerText) {

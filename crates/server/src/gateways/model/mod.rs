@@ -19,13 +19,13 @@ use std::time::Duration;
 use sandyard_pipe::{Frame, FrameError, FrameLimits, FrameReceiver, FrameSender, Framed};
 use sandyard_protocol::{ModelCall, ModelEvent, ModelFailure, ModelFailureCode, ModelUsage, limits};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Mutex, Semaphore, mpsc};
+use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 pub(crate) use answer_text::AnswerText;
 pub(crate) use budget::{BudgetLimits, ModelBudget, Spent};
 pub(crate) use ledger::{KeptAnswer, Ledger, LedgerError, OutgoingCall};
-pub(crate) use provider::{AnswerRecorder, Model, Models, Money, NoModel};
+pub(crate) use provider::{AnswerRecorder, Model, ModelPause, Models, Money, NoModel};
 
 pub use provider::{
     ApiKey, BadKey, BadModelSpec, ModelConfig, ModelSpec, ModelsError, PROVIDERS, Provider, ProviderTimeouts,
@@ -45,6 +45,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 const EVENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Delay before a refusal, so that a sandbox that repeats refused calls is slow.
 const REFUSAL_DELAY: Duration = Duration::from_millis(50);
+/// Longest wait until the words of an answer are in the job's events. A store that takes longer must not hold up the task.
+const WORDS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Events buffered between the provider and the sandbox.
 const BUFFERED_EVENTS: usize = 16;
 
@@ -56,12 +58,16 @@ const FRAME_LIMITS: FrameLimits = FrameLimits {
 };
 
 /// A report for the job's events and its record.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(crate) enum ModelReport {
     /// A run of an answer's text, while the answer arrives.
     Text(AnswerText),
+    /// A call failed and will be repeated after a pause.
+    Pause(ModelPause),
     /// A call ended, with or without an answer.
     Call(CallReport),
+    /// Nothing happened. The sender is dropped once everything before it is committed.
+    Settled(oneshot::Sender<()>),
 }
 
 /// The result of one call.
@@ -82,7 +88,11 @@ pub(crate) enum ModelCallEnd {
     /// With an answer. `cost` is none if the model has no price.
     Answered { usage: ModelUsage, cost: Option<Money> },
     /// The provider or the host refused the call, or the call failed.
-    Failed(ModelFailure),
+    Failed {
+        failure: ModelFailure,
+        /// The address that was asked, if it is the likely cause.
+        address: Option<String>,
+    },
     /// The sandbox went away before the answer was complete.
     CalledOff,
 }
@@ -191,7 +201,9 @@ impl ModelGateway {
         let mut received = Vec::new();
         let (out, events) = mpsc::channel(BUFFERED_EVENTS);
         let asking = async {
-            let asked = model.ask(&call, &out).await;
+            // If the channel is full, the next pause has the news.
+            let paused = |pause| drop(self.reports.try_send(ModelReport::Pause(pause)));
+            let asked = model.ask(&call, &out, &paused).await;
             // Closes the channel, which ends `pass_on`.
             drop(out);
             Ok(asked)
@@ -200,8 +212,9 @@ impl ModelGateway {
             tokio::try_join!(asking, self.pass_on(events, sender, &mut settlement, &mut received))?;
         match asked {
             Ok(end) => self.keep(&call, end, settlement, received, sender).await,
-            Err(failure) => {
-                settlement.failed(&failure).await;
+            Err(asked) => {
+                let failure = asked.failure.clone();
+                settlement.failed(asked).await;
                 Ok(ModelEvent::Failed(failure))
             }
         }
@@ -244,7 +257,7 @@ impl ModelGateway {
         let own = self.models.first().map(|model| model.name());
         let named = call.model.as_deref().or(own).unwrap_or_default();
         let model = named.chars().take(limits::NAME_BYTES).collect();
-        let end = ModelCallEnd::Failed(failure.clone());
+        let end = ModelCallEnd::Failed { failure: failure.clone(), address: None };
         let report = CallReport { number: call.number, model, end, spent: self.budget.spent() };
         // The receiver is gone once the job is over.
         let _ = self.reports.send(ModelReport::Call(report)).await;

@@ -1,8 +1,9 @@
 //! The settlement of one call: from the reservation in the budget to the report about its end.
 
-use sandyard_protocol::{ModelFailure, ModelUsage};
+use sandyard_protocol::ModelUsage;
 
 use super::budget::Reservation;
+use super::provider::AskFailure;
 use super::{CallReport, Model, ModelCallEnd, ModelGateway, ModelReport, Money};
 
 /// Charges and reports one call exactly once. Dropping it early, because the sandbox went away, charges the part that is known.
@@ -32,10 +33,11 @@ impl CallSettlement<'_> {
     }
 
     /// Charges for a failed call and reports it.
-    pub(super) async fn failed(mut self, failure: &ModelFailure) {
+    pub(super) async fn failed(mut self, asked: AskFailure) {
+        let AskFailure { failure, address } = asked;
         self.with(|reservation| reservation.failed(failure.code));
         drop(self.reservation.take());
-        self.report(ModelCallEnd::Failed(failure.clone())).await;
+        self.report(ModelCallEnd::Failed { failure, address }).await;
     }
 
     /// Reports how the call ended.

@@ -62,6 +62,10 @@ pub(in crate::http) fn process(request: &Request) -> Option<RecordedAction> {
     request.headers().contains_key(UPGRADE).then(|| RecordedAction::open(&what))
 }
 
+pub(in crate::http) fn extend(_: &Request) -> Option<RecordedAction> {
+    Some(RecordedAction { changes: false, ..RecordedAction::call(CallFacts::Extend {}) })
+}
+
 pub(in crate::http) fn signal(request: &Request) -> Option<RecordedAction> {
     let process = below(request).trim_end_matches("/signal");
     Some(RecordedAction::call(CallFacts::Signal { process: cut(process, MAX_TEXT_BYTES) }))

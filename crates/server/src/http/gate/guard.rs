@@ -10,7 +10,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use sandyard_api::{ApiError, ErrorCode, Query, bounds};
+use sandyard_api::{ApiError, ErrorCode, JobIdPrefix, Query, bounds};
 
 use crate::app::{AppError, TicketTarget};
 use crate::auth::visits::is_foreign;
@@ -74,10 +74,11 @@ async fn enter(
         request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
     }
-    // Text that is no id is an unknown job, like any other.
-    let id = job_segment(request.uri().path()).and_then(JobId::parse).ok_or_else(AppError::unknown_job)?;
+    // Text that is no beginning of an id is an unknown job, like any other.
+    let named =
+        job_segment(request.uri().path()).and_then(JobIdPrefix::parse).ok_or_else(AppError::unknown_job)?;
     // Before the audit: a caller without a right must not be able to fill a foreign job's audit.
-    let job = state.yard().job(&caller, &id, scope).await?;
+    let job = state.yard().job_named(&caller, &named, scope).await?;
     let job = match sandbox_wait(scope, &request)? {
         Some(wait) => job.with_sandbox_wait(wait),
         None => job,

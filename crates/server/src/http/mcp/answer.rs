@@ -4,6 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock};
 use sandyard_api::ApiError;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::http::response::head_and_tail::HeadAndTail;
 
@@ -17,6 +19,8 @@ const MAX_PICTURE_BYTES: usize = 8 * 1024 * 1024;
 pub(super) struct ToolAnswer {
     blocks: Vec<ContentBlock>,
     pictures: usize,
+    /// The same as one JSON value, for programs.
+    structured: Option<Value>,
 }
 
 impl ToolAnswer {
@@ -33,6 +37,13 @@ impl ToolAnswer {
         if !text.is_empty() {
             self.blocks.push(ContentBlock::text(text));
         }
+    }
+
+    /// Adds the answer as JSON, of the type that the tool's output schema describes.
+    #[must_use]
+    pub(super) fn with(mut self, view: &impl Serialize) -> Self {
+        self.structured = serde_json::to_value(view).ok();
+        self
     }
 
     /// Adds a picture that is encoded already, or says that it is too large.
@@ -54,7 +65,9 @@ impl ToolAnswer {
         if self.blocks.is_empty() {
             self.text("[no output]");
         }
-        CallToolResult::success(self.blocks)
+        let mut result = CallToolResult::success(self.blocks);
+        result.structured_content = self.structured;
+        result
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use rmcp::model::JsonObject;
-use sandyard_api::{ApiError, ErrorCode, JobId};
+use sandyard_api::{ApiError, ErrorCode, JobIdPrefix};
 use serde_json::Value;
 
 /// The arguments of one call; each is taken once.
@@ -22,10 +22,10 @@ impl Arguments {
         Ok(Self(given))
     }
 
-    /// The job that the call is about.
-    pub(super) fn job(&mut self) -> Result<JobId, ApiError> {
+    /// The job that the call is about, by its id or the beginning of it. The API finds the job.
+    pub(super) fn job(&mut self) -> Result<JobIdPrefix, ApiError> {
         let text = self.needed_text("job_id")?;
-        JobId::parse(&text).ok_or_else(|| {
+        JobIdPrefix::parse(&text).ok_or_else(|| {
             ApiError::new(ErrorCode::UnknownJob, "there is no such job")
                 .with_hint("list_jobs shows the jobs that are kept")
         })
@@ -42,8 +42,7 @@ impl Arguments {
 
     /// A text that must be there.
     pub(super) fn needed_text(&mut self, name: &str) -> Result<String, ApiError> {
-        self.text(name)?
-            .ok_or_else(|| ApiError::new(ErrorCode::MissingMember, format!("`{name}` is missing")))
+        self.text(name)?.ok_or_else(|| missing(name))
     }
 
     /// A whole number within bounds. `3.0` is a whole number: JSON has only one kind of number.
@@ -58,10 +57,28 @@ impl Arguments {
         })
     }
 
+    /// A whole number within bounds that must be there.
+    pub(super) fn needed_whole(&mut self, name: &str, bounds: RangeInclusive<u64>) -> Result<u64, ApiError> {
+        self.whole(name, bounds)?.ok_or_else(|| missing(name))
+    }
+
+    /// True or false; false if it is absent.
+    pub(super) fn truth(&mut self, name: &str) -> Result<bool, ApiError> {
+        match self.0.remove(name) {
+            None => Ok(false),
+            Some(Value::Bool(truth)) => Ok(truth),
+            Some(_) => Err(wrong_type(name, "true or false")),
+        }
+    }
+
     /// The remaining arguments as the body of a request, which the API checks.
     pub(super) fn rest(self) -> Value {
         Value::Object(self.0)
     }
+}
+
+fn missing(name: &str) -> ApiError {
+    ApiError::new(ErrorCode::MissingMember, format!("`{name}` is missing"))
 }
 
 fn wrong_type(name: &str, wanted: &str) -> ApiError {
@@ -77,6 +94,33 @@ mod tests {
     fn arguments(value: Value) -> Result<Arguments, ApiError> {
         let Value::Object(given) = value else { unreachable!("tests pass objects") };
         Arguments::read(given, &["job_id", "wait_s"])
+    }
+
+    fn count(value: &Value) -> usize {
+        match value {
+            Value::Array(values) => 1 + values.iter().map(count).sum::<usize>(),
+            Value::Object(map) => 1 + map.values().map(count).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
+    /// No body has more values than were counted before it was parsed, and neither the protocol's types nor a tool's arguments
+    /// can be made to panic.
+    #[test]
+    fn fuzz_mcp() {
+        sandyard_fuzz::FuzzCorpus::of(env!("CARGO_MANIFEST_DIR"), "mcp").run(|bytes| {
+            let counted = crate::json_scan::values(bytes);
+            let _ = serde_json::from_slice::<rmcp::model::ClientJsonRpcMessage>(bytes);
+            let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
+            assert!(counted >= count(&value));
+            let Value::Object(given) = value else { return };
+            let Ok(mut arguments) = Arguments::read(given, &["job_id", "wait_s", "name"]) else { return };
+            let _ = arguments.job();
+            let _ = arguments.text("name");
+            if let Ok(Some(whole)) = arguments.whole("wait_s", 0..=300) {
+                assert!(whole <= 300);
+            }
+        });
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub enum CallVerb {
     Put,
     /// `PATCH`: changes a part of a file.
     Patch,
+    /// `DELETE`: removes a thing.
+    Delete,
 }
 
 /// One request to the API.

@@ -182,6 +182,7 @@ fn request(call: ApiCall) -> Result<Request, axum::http::Error> {
         CallVerb::Post => Method::POST,
         CallVerb::Put => Method::PUT,
         CallVerb::Patch => Method::PATCH,
+        CallVerb::Delete => Method::DELETE,
     };
     let length = call.body.len();
     let mut request =

@@ -262,3 +262,49 @@ fn w28_a_stricter_policy_of_a_page_stays() {
     let twice = map(&[("referrer-policy", "no-referrer"), ("referrer-policy", "unsafe-url")]);
     assert_eq!(outward(&twice, &PortAddress::Origin).get_all("referrer-policy").iter().count(), 1);
 }
+
+/// The lines of a head as headers; lines that no header can be are left out, as the parser of HTTP refuses them.
+fn read_lines(bytes: &[u8]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for line in bytes.split(|&byte| byte == b'\n').take(100) {
+        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
+        let (name, value) = line.split_at(colon);
+        let value = value.get(1..).unwrap_or_default().trim_ascii();
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+            map.append(name, value);
+        }
+    }
+    map
+}
+
+/// No head, of a client, a front or a program, brings the yard's key in, a header of one hop through, or our own policies down.
+#[test]
+fn fuzz_heads() {
+    let access = rules();
+    sandyard_fuzz::FuzzCorpus::of(env!("CARGO_MANIFEST_DIR"), "heads").run(|bytes| {
+        let headers = read_lines(bytes);
+        for address in [PortAddress::Origin, PortAddress::Below("/jobs/x/proxy/80".to_owned())] {
+            let below = address != PortAddress::Origin;
+            let filter = HeaderFilter::new(&access, origin(5173), address, &headers);
+            let (sent, answer) = (filter.to_sandbox(&headers, None), filter.to_client(&headers));
+            assert_eq!(sent.get_all(HOST).iter().collect::<Vec<_>>(), ["localhost:5173"]);
+            assert!(!sent.values().any(|value| value.to_str().is_ok_and(|text| access.is_own_key(text))));
+            for name in &HOP_BY_HOP {
+                assert!(!sent.contains_key(name) && !answer.contains_key(name), "{name}");
+            }
+            for name in ["cross-origin-opener-policy", "cross-origin-resource-policy", "referrer-policy"] {
+                assert!(below || answer.get_all(name).iter().count() == 1, "{name}");
+            }
+            assert!(
+                !below || answer.get_all(CONTENT_SECURITY_POLICY).iter().collect::<Vec<_>>() == ["sandbox"]
+            );
+        }
+        if let Some(name) = std::str::from_utf8(bytes).ok().and_then(crate::auth::origins::name_of_authority)
+        {
+            assert!(name.bytes().all(|byte| !byte.is_ascii_uppercase() && !byte.is_ascii_whitespace()));
+            if let Some(origin) = JobOrigin::read(&name, &["localhost"]) {
+                assert_eq!(origin.name("localhost"), name);
+            }
+        }
+    });
+}

@@ -8,7 +8,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, R
 use axum::http::{HeaderName, Uri};
 use axum::response::{IntoResponse, Json};
 use sandyard_api::{ApiError, ErrorBody, ErrorCode};
-use sandyard_explain::page::{PAGE_POLICY, PageDiagram, explained_page, standalone_svg};
+use sandyard_explain::page::{CHANGES_SLUG, PAGE_POLICY, explained_page, standalone_svg};
 
 use crate::http::HttpState;
 use crate::http::request::extract::RouteJob;
@@ -49,6 +49,7 @@ pub(in crate::http) async fn page(
     get, path = "/jobs/{id}/diagram.svg", tag = "jobs",
     params(
         ("id" = String, Path, description = "The job"),
+        ("of" = Option<String>, Query, description = "`changes` for what the job changed, or the slug of a part for its inside; all parts if it is missing"),
         ("ticket" = Option<String>, Query, description = "From POST /jobs/{id}/tickets"),
     ),
     responses(
@@ -62,12 +63,12 @@ pub(in crate::http) async fn diagram(
     RouteJob(job): RouteJob,
     uri: Uri,
 ) -> HttpAnswer {
-    query(&uri, &["ticket"])?;
+    let of = picture_slug(query(&uri, &["of", "ticket"])?.text("of"));
     let explained = state.yard().explanation(&job).await?;
-    let picture = explained.diagrams.iter().find(|diagram| is_overview(diagram));
+    let picture = explained.diagrams.iter().find(|diagram| diagram.slug == of);
     let svg = picture.and_then(|diagram| standalone_svg(&diagram.svg, &|_| None)).ok_or_else(|| {
-        ApiError::new(ErrorCode::NotExplained, "this explanation has no picture")
-            .with_hint("`GET /jobs/{id}/diagram.dot` is the graph; the full image draws it")
+        ApiError::new(ErrorCode::NotExplained, "this explanation has no such picture")
+            .with_hint("`GET /jobs/{id}/explanation` names its parts; only the full image draws pictures")
     })?;
     Ok((headers("image/svg+xml", PICTURE_POLICY), svg).into_response())
 }
@@ -75,7 +76,10 @@ pub(in crate::http) async fn diagram(
 /// The diagram of all parts for `dot` of Graphviz.
 #[utoipa::path(
     get, path = "/jobs/{id}/diagram.dot", tag = "jobs",
-    params(("id" = String, Path, description = "The job")),
+    params(
+        ("id" = String, Path, description = "The job"),
+        ("of" = Option<String>, Query, description = "`changes` for what the job changed, or the slug of a part for its inside; all parts if it is missing"),
+    ),
     responses(
         (status = 200, description = "The graph", body = String, content_type = "text/vnd.graphviz"),
         (status = 404, description = "No such job, or no explanation", body = ErrorBody),
@@ -87,10 +91,18 @@ pub(in crate::http) async fn graph(
     RouteJob(job): RouteJob,
     uri: Uri,
 ) -> HttpAnswer {
-    query(&uri, &[])?;
-    let explained = state.yard().explanation(&job).await?;
-    Ok((headers("text/vnd.graphviz; charset=utf-8", PICTURE_POLICY), explained.explanation.dot)
-        .into_response())
+    let of = picture_slug(query(&uri, &["of"])?.text("of"));
+    let explanation = state.yard().explanation(&job).await?.explanation;
+    let dot = match of.as_str() {
+        "" => Some(explanation.dot),
+        CHANGES_SLUG => explanation.changes.map(|changes| changes.dot),
+        of => explanation.parts.into_iter().find(|part| part.slug == of).and_then(|part| part.dot),
+    };
+    let dot = dot.ok_or_else(|| {
+        ApiError::new(ErrorCode::NotExplained, "this explanation has no such graph")
+            .with_hint("`GET /jobs/{id}/explanation` names its parts")
+    })?;
+    Ok((headers("text/vnd.graphviz; charset=utf-8", PICTURE_POLICY), dot).into_response())
 }
 
 /// The facts behind the page: parts, uses between them with file and line, the page in Markdown.
@@ -112,8 +124,12 @@ pub(in crate::http) async fn facts(
     Ok(Json(state.yard().explanation(&job).await?.explanation).into_response())
 }
 
-fn is_overview(diagram: &PageDiagram) -> bool {
-    diagram.slug.is_empty()
+/// The slug of the picture that a request names.
+fn picture_slug(of: Option<&str>) -> String {
+    match of {
+        Some("changes") => CHANGES_SLUG.to_owned(),
+        of => of.unwrap_or_default().to_owned(),
+    }
 }
 
 fn headers(kind: &'static str, policy: &'static str) -> [(HeaderName, &'static str); 4] {

@@ -5,7 +5,8 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 use sandyard_api::{
-    ApiError, ErrorBody, ErrorCode, JobKind, JobListView, JobState, JobView, Query, ReplyRequest, bounds,
+    ApiError, ErrorBody, ErrorCode, ExtendRequest, JobKind, JobListView, JobState, JobView, Query,
+    ReplyRequest, bounds,
 };
 
 use crate::app;
@@ -82,6 +83,28 @@ fn status_name(state: JobState) -> &'static str {
 )]
 pub(in crate::http) async fn cancel(State(state): State<HttpState>, RouteJob(job): RouteJob) -> HttpAnswer {
     let status = state.yard().cancel(&job).await?;
+    Ok(Json(views::job(&status)).into_response())
+}
+
+/// Lets a job run for `timeout_s` seconds from now on; one that may run longer already keeps its time.
+#[utoipa::path(
+    post, path = "/jobs/{id}/extend", tag = "jobs",
+    params(("id" = String, Path, description = "The job")),
+    request_body = ExtendRequest,
+    responses(
+        (status = 200, description = "The status, with the new limit", body = JobView),
+        (status = 404, body = ErrorBody),
+        (status = 409, description = "The job has ended", body = ErrorBody),
+        (status = 422, description = "More than this server grants", body = ErrorBody),
+    )
+)]
+pub(in crate::http) async fn extend(
+    State(state): State<HttpState>,
+    RouteJob(job): RouteJob,
+    body: RequestBody,
+) -> HttpAnswer {
+    let (request, _room) = body.json(ExtendRequest::from_json).await?;
+    let status = state.yard().extend(&job, request.timeout_s).await?;
     Ok(Json(views::job(&status)).into_response())
 }
 

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use sandyard_api::{ApiError, ErrorBody, ErrorCode, GitBody, JobKind, JobStatus, ScheduleBody, ScheduleView};
 
-use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, TaskOptions};
+use crate::app::{Floor, IdempotencyKey, ImageFlavour, InputFile, NewJob, TaskOptions};
 use crate::http::HttpState;
 use crate::http::request::body::{BodyType, RequestBody, WholeBody, parse_json};
 use crate::http::request::extract::{RouteCaller, RouteJob};
@@ -135,5 +135,14 @@ pub(in crate::http) fn new_job(request: ScheduleBody) -> Result<NewJob, ApiError
             ask_timeout_s: request.ask_timeout_s,
             on_silence: request.on_silence.unwrap_or_default(),
         },
+        flavour: request.flavour.as_deref().map(flavour).transpose()?,
+    })
+}
+
+fn flavour(name: &str) -> Result<ImageFlavour, ApiError> {
+    ImageFlavour::parse(name).ok_or_else(|| {
+        let shown: String = name.chars().take(64).collect();
+        ApiError::new(ErrorCode::UnsuitableFlavour, format!("there is no image flavour `{shown}`"))
+            .with_hint(format!("known flavours: {}", ImageFlavour::ALL.map(ImageFlavour::as_str).join(", ")))
     })
 }

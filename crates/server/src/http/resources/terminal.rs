@@ -28,6 +28,7 @@ const USUAL_SIZE: TerminalSize = TerminalSize { columns: 80, rows: 24 };
         ("id" = String, Path, description = "The job"),
         ("columns" = Option<u16>, Query, description = "Width at the start, 80 if not given"),
         ("rows" = Option<u16>, Query, description = "Height at the start, 24 if not given"),
+        ("command" = Option<String>, Query, description = "A command line for bash; an interactive shell if not given"),
         ("ticket" = Option<String>, Query, description = "From POST /jobs/{id}/tickets"),
     ),
     responses(
@@ -43,17 +44,20 @@ pub(in crate::http) async fn open(
     uri: Uri,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> HttpAnswer {
-    let query = query(&uri, &["columns", "rows", "ticket", "wait"])?;
+    let query = query(&uri, &["columns", "rows", "command", "ticket", "wait"])?;
     let size = process_socket::size_of(&query)?.unwrap_or(USUAL_SIZE);
+    let command = query.text("command").map(str::to_owned);
     let upgrade = process_socket::upgrade(upgrade)?;
     let machine = state.machine(&job).await?;
-    let process = machine.start_process(start(size)).await?;
+    let process = machine.start_process(start(size, command)).await?;
     Ok(process_socket::serve(upgrade, process, 0, state.shutdown().clone()))
 }
 
-fn start(size: TerminalSize) -> StartProcess {
+/// A login shell, or a command line in one.
+fn start(size: TerminalSize, command: Option<String>) -> StartProcess {
+    let line = command.map(|command| ["-c".to_owned(), command]);
     StartProcess {
-        argv: vec!["bash".to_owned(), "-l".to_owned()],
+        argv: ["bash", "-l"].into_iter().map(str::to_owned).chain(line.into_iter().flatten()).collect(),
         env: [("TERM".to_owned(), "xterm-256color".to_owned())].into(),
         terminal: Some(size),
         stdin: true,

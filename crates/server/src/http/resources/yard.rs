@@ -6,7 +6,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use sandyard_api::{AvailabilityView, ErrorBody, HealthView, SettingsView, VersionView};
 
-use crate::app::ImageFlavour;
+use crate::app::{ImageFlavour, ImageState};
 use crate::http::HttpState;
 use crate::http::request::extract::RouteCaller;
 use crate::http::response::failure::HttpAnswer;
@@ -67,8 +67,12 @@ pub(in crate::http) async fn drivers(
 ) -> HttpAnswer {
     let drivers = state.yard().drivers(&caller).await?.into_iter().map(views::driver).collect();
     let mut images = Vec::new();
-    for flavour in [ImageFlavour::Base, ImageFlavour::Full] {
-        images.push(views::image(flavour, state.yard().image(&caller, flavour)?));
+    for flavour in ImageFlavour::ALL {
+        let image = state.yard().image(&caller, flavour)?;
+        // Nobody waits for an image that is only built on request.
+        if flavour != ImageFlavour::Dev || !matches!(image, ImageState::Missing { .. }) {
+            images.push(views::image(flavour, image));
+        }
     }
     Ok(Json(AvailabilityView { drivers, images }).into_response())
 }

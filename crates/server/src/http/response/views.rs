@@ -2,11 +2,12 @@
 
 use sandyard_api::{
     AuditView, DriverOffer, DriverState, DriverView, ExplanationView, ImageView, IsolationView, JobView,
-    Timestamp, UsageView, WaitingView, WantedResource,
+    LimitsView, RecordingView, StatsView, Timestamp, UsageView, WaitingView, WantedResource,
 };
 use sandyard_sandbox::driver::{Availability, DriverVerdict, Offer};
 
 use crate::app;
+use crate::job::JobLimits;
 
 /// A job's whole status.
 pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
@@ -16,6 +17,7 @@ pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
     JobView {
         name: status.name.clone(),
         kind: status.kind,
+        input: status.brief.input.clone(),
         status: state.status(),
         state,
         sandbox: status.sandbox,
@@ -45,8 +47,17 @@ pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
             page_url: format!("/jobs/{id}/explained"),
             diagram_url: format!("/jobs/{id}/diagram.svg"),
         }),
+        recording: (status.recorded_moments > 0).then(|| RecordingView {
+            moments: status.recorded_moments,
+            bytes: status.recorded_bytes,
+            frames_url: format!("/jobs/{id}/frames"),
+        }),
         desktop_url: format!("/jobs/{id}/desktop/"),
         lab_url: format!("/jobs/{id}/lab"),
+        limits: limits(&status.limits),
+        egress: status.brief.egress.clone(),
+        env_names: status.brief.env_names.clone(),
+        model: status.brief.model.clone(),
         usage: UsageView {
             cpu_s: usage.cpu_s,
             peak_memory_bytes: usage.peak_memory_bytes,
@@ -63,6 +74,47 @@ pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
         }),
         job_id: status.id.clone(),
     }
+}
+
+fn limits(limits: &JobLimits) -> LimitsView {
+    let machine = &limits.machine;
+    LimitsView {
+        cpus: machine.cpus,
+        memory_mib: machine.memory_mib,
+        disk_mib: machine.disk_mib,
+        pids: machine.pids,
+        io_mib_s: machine.io_mib_s,
+        timeout_s: limits.timeout_s,
+        idle_timeout_s: limits.idle_timeout_s,
+    }
+}
+
+/// A measurement on the wire. `earlier` is the one before it.
+pub(in crate::http) fn stats(now: &app::JobMeasure, earlier: Option<&app::JobMeasure>) -> StatsView {
+    StatsView {
+        at: Timestamp::from_unix_ms(now.at_ms),
+        state: now.state,
+        sandbox: now.sandbox,
+        cpu_s: now.usage.cpu_s,
+        cpus: earlier.and_then(|earlier| cpus(now, earlier)),
+        cpus_limit: now.limits.machine.cpus,
+        memory_bytes: now.usage.memory_bytes,
+        peak_memory_bytes: now.usage.peak_memory_bytes,
+        memory_limit_bytes: now.limits.machine.memory_mib.saturating_mul(1024 * 1024),
+        egress_bytes: now.egress_bytes,
+        tokens_in: now.tokens_in,
+        tokens_out: now.tokens_out,
+        usd: now.usd,
+        left_s: now.left_s,
+    }
+}
+
+/// Processors in use between two measurements.
+#[expect(clippy::cast_precision_loss, reason = "milliseconds between two measurements are few")]
+fn cpus(now: &app::JobMeasure, earlier: &app::JobMeasure) -> Option<f64> {
+    let passed_ms = now.at_ms.checked_sub(earlier.at_ms).filter(|passed_ms| *passed_ms > 0)?;
+    let used_s = (now.usage.cpu_s - earlier.usage.cpu_s).max(0.0);
+    Some((used_s * 1e5 / passed_ms as f64).round() / 100.0)
 }
 
 fn waiting(wait: &app::JobWait) -> WaitingView {

@@ -14,7 +14,7 @@ use crate::http::audit_layer::actions;
 use crate::http::proxy::program;
 use crate::http::resources::{
     audit, code, desktop, download, events, explanation, files, files_change, gui, jobs, kernels, lab, logs,
-    processes, schedule, shell, status, terminal, tickets, unbuilt, yard,
+    processes, recording, schedule, shell, stats, status, terminal, tickets, unbuilt, yard,
 };
 use crate::http::{mcp, no_route, pages};
 
@@ -77,11 +77,17 @@ fn about_jobs() -> Vec<Route> {
         row!(Get "/jobs/{id}/request" => schedule::request [__path_request], Key(WriteJobs), ONLY_WATCHES),
         row!(Delete "/jobs/{id}" => jobs::remove [__path_remove], Key(WriteJobs), InCommit),
         row!(Post "/jobs/{id}/cancel" => jobs::cancel [__path_cancel], Key(WriteJobs), InCommit),
+        row!(Post "/jobs/{id}/extend" => jobs::extend [__path_extend], Key(WriteJobs), Recorded(actions::extend)),
+        row!(Get "/jobs/{id}/stats" => stats::follow [__path_follow], Key(ReadJobs), ONLY_WATCHES),
         row!(Post "/jobs/{id}/reply" => jobs::reply [__path_reply], Key(WriteJobs), InCommit),
         // The scope of the ticket's purpose is checked where the ticket is made.
         row!(Post "/jobs/{id}/tickets" => tickets::make [__path_make], Key(ReadJobs), Recorded(actions::ticket)),
         row!(Get "/jobs/{id}/events" => events::follow [__path_follow], Key(ReadJobs), ONLY_WATCHES),
         row!(Get "/jobs/{id}/logs" => logs::read [__path_read], Key(ReadJobs), ONLY_WATCHES),
+        row!(Get "/jobs/{id}/frames" => recording::frames [__path_frames], Key(ReadJobs), ONLY_WATCHES),
+        row!(Get "/jobs/{id}/frames/{picture}" => recording::picture [__path_picture], Key(ReadJobs), ONLY_WATCHES),
+        row!(Get "/jobs/{id}/usage" => recording::usage [__path_usage], Key(ReadJobs), ONLY_WATCHES),
+        row!(Get "/jobs/{id}/terminal.cast" => recording::terminal [__path_terminal], Key(ReadJobs), ONLY_WATCHES),
         row!(Get "/jobs/{id}/download" => download::read [__path_read], download, Recorded(actions::download)),
         row!(Get "/jobs/{id}/explained" => explanation::page [__path_page], Person(ReadJobs, Some(explained)), ONLY_WATCHES),
         row!(Get "/jobs/{id}/diagram.svg" => explanation::diagram [__path_diagram], Ticket(ReadJobs, explained), ONLY_WATCHES),

@@ -93,3 +93,24 @@ fn texts_are_cut_between_letters() {
     assert_eq!(cut("äöü", 3), "ä…");
     assert_eq!(cut("abc", 3), "abc");
 }
+
+#[test]
+fn a_wait_for_the_model_is_told_once_and_taken_back() {
+    use crate::job::{Change, ModelWaitRow};
+    let mut row = task();
+    let wait = ModelWaitRow { failed: 2, until_ms: 15_000, why: "busy".into() };
+    let changes = |wait: Option<&ModelWaitRow>| vec![Change::ModelWait(wait.cloned())];
+    let applied = super::super::apply(&mut row, changes(Some(&wait)), 0).unwrap();
+    assert_eq!(row.reason.as_deref(), Some("waiting for the model, next try in 15 s (try 3): busy"));
+    assert_eq!((applied.events.len(), &applied.events[0].data["reason"]), (1, &row.reason.clone().into()));
+    let again = super::super::apply(&mut row, changes(Some(&wait)), 1).unwrap();
+    assert!(again.events.is_empty());
+    let over = super::super::apply(&mut row, changes(None), 2).unwrap();
+    assert_eq!((row.reason.clone(), over.events.len()), (None, 1));
+    // The end of the job clears it too.
+    super::super::apply(&mut row, changes(Some(&wait)), 3).unwrap();
+    move_to(&mut row, JobState::Finishing, None, 4, &mut Applied::default()).unwrap();
+    assert_eq!(row.task.as_ref().unwrap().model_wait, None);
+    let late = super::super::apply(&mut row, changes(Some(&wait)), 5).unwrap();
+    assert!(late.events.is_empty() && row.reason.is_none());
+}

@@ -15,6 +15,7 @@ use super::id::JobId;
 use super::row::JobRow;
 use super::sandbox_row::{SandboxPhase, SandboxRow};
 use super::state::{JobState, SandboxState, allowed};
+use super::task_row::ModelWaitRow;
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, AuditKind, AuditLine, StateFacts, cut};
 
 /// Everything that a batch of changes adds beside the row.
@@ -160,7 +161,20 @@ fn apply_one(
                 task.spent = task.spent.most(spent);
             }
         }
+        Change::ModelWait(wait) => model_wait(row, wait, now_ms, applied),
+        Change::ModelAddress(address) => {
+            if let Some(task) = &mut row.task {
+                task.model_address = address;
+            }
+        }
+        Change::TimeLimit { timeout_s } => row.limits.timeout_s = row.limits.timeout_s.max(timeout_s),
         Change::Journal(entry) => return journal::journal(row, &entry, now_ms, applied),
+        Change::Frame { frame, bytes } => {
+            row.recording.moments += 1;
+            row.recording.pictures = row.recording.pictures.max(frame.picture);
+            row.recording.bytes = row.recording.bytes.saturating_add(bytes);
+            event(row, &StoredEvent::Frame(frame), now_ms, applied);
+        }
         Change::Artifact(artifact) => row.artifact = Some(artifact),
         Change::Explained(explanation) => row.explanation = Some(explanation),
         Change::Audit(entry) => audit(row, &entry, now_ms, applied),
@@ -229,6 +243,9 @@ pub(super) fn move_to(
     if let (JobState::Waiting, Some(task)) = (row.state, &mut row.task) {
         journal::answered(task, now_ms);
     }
+    if let Some(task) = &mut row.task {
+        task.model_wait = None;
+    }
     row.state = to;
     row.reason.clone_from(&reason);
     // Only the first time: a task that waited comes back to `running`.
@@ -241,6 +258,17 @@ pub(super) fn move_to(
     state_event(row, now_ms, applied);
     state_record(row, now_ms, applied);
     Ok(())
+}
+
+/// Notes that a running task waits for its model, or no longer. Those who watch the state see both.
+fn model_wait(row: &mut JobRow, wait: Option<ModelWaitRow>, now_ms: i64, applied: &mut Applied) {
+    let running = row.state == JobState::Running;
+    let Some(task) = row.task.as_mut().filter(|task| task.model_wait != wait) else { return };
+    row.reason = wait.as_ref().filter(|_| running).map(|wait| wait.words(now_ms));
+    task.model_wait = wait.filter(|_| running);
+    if running {
+        state_event(row, now_ms, applied);
+    }
 }
 
 /// Records the state in the audit, at the start with the driver and runtime that the job really got. Open folds are sealed

@@ -60,6 +60,29 @@ impl JobSession<'_> {
         }
     }
 
+    /// Gives the guest and the host's own deadline the job's time limit, if it is another than they count by: somebody has
+    /// extended it.
+    pub(super) async fn keep_time(&mut self, machine: &SharedMachine) {
+        let limit_s = self.row.limits.timeout_s;
+        let known = self.timed_by_s.or(self.owner.asked_timeout_s);
+        if self.row.state != JobState::Running || self.end_asked || known == Some(limit_s) {
+            return;
+        }
+        self.timed_by_s = Some(limit_s);
+        let clock = self.owner.context.clock;
+        *self.backstop = running_backstop(self.row, clock);
+        let left = time_left(self.row, clock);
+        // A guest takes a new deadline only at the end of a pause.
+        let set = async {
+            machine.pause_job().await?;
+            machine.resume_job(left).await
+        };
+        if !matches!(tokio::time::timeout(HANDSHAKE_TIMEOUT, set).await, Ok(Ok(_))) {
+            // Asked again over the next link.
+            tracing::warn!(job = %self.row.id, limit_s, "the guest did not take the new time limit");
+        }
+    }
+
     /// Returns the deadline of the present question.
     pub(super) fn question_until(&self) -> Option<Instant> {
         self.owner.agent.as_ref()?.patience().until(self.row, self.owner.context.clock)

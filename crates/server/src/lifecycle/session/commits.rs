@@ -56,8 +56,10 @@ impl JobSession<'_> {
         self.last_flush = Some(Instant::now());
         // The flush times are reset above even so: otherwise the loop would come back at once, for ever.
         if changes.is_empty() {
+            self.settled_next.clear();
             return;
         }
+        self.settling.append(&mut self.settled_next);
         let (context, row, sequence) = (self.owner.context.clone(), self.row.clone(), self.sequence);
         self.pending = Some(
             async move {
@@ -78,6 +80,7 @@ impl JobSession<'_> {
         events: &mut GuestEventStream,
     ) -> Result<(), StoreError> {
         self.pending = None;
+        self.settling.clear();
         let (row, flush, sequence) = commit;
         self.take_row(row, flush.bytes());
         self.owner.context.config.fail_points.reach("committed").await;
@@ -134,7 +137,7 @@ impl JobSession<'_> {
         }
         // The job passes through `running` even if its end came before its start was committed.
         self.started();
-        let usage = usage(&self.owner.context, self.row).await;
+        let usage = self.owner.context.final_usage(self.row).await;
         // The journal's service commits beside this session, so the task's result may be newer than the session's row.
         let latest = self.owner.context.store.any_job(&self.row.id).await?;
         let latest = latest.ok_or_else(|| StoreError::Stale(self.row.id.clone()))?;
@@ -168,14 +171,6 @@ impl JobSession<'_> {
         flush.clean().await;
         Ok(())
     }
-}
-
-/// Returns the machine's usage so far, if its driver knows it in time.
-async fn usage(context: &YardContext, row: &JobRow) -> Option<sandyard_sandbox::driver::Usage> {
-    let driver = context.driver(row)?;
-    let sandbox = row.sandbox_id.as_ref()?;
-    let usage = tokio::time::timeout(Duration::from_secs(2), driver.usage(sandbox)).await.ok()?;
-    usage.inspect_err(|error| tracing::warn!(error = %ErrorChain(error), "no usage")).ok()
 }
 
 /// Waits for the commit under way; for ever if there is none.

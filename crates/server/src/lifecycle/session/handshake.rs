@@ -26,6 +26,7 @@ impl JobSession<'_> {
         // Repeated after every lost link until `started` is committed: a second order for the same job is harmless.
         let begins = self.row.state == JobState::Starting || self.row.sandbox == SandboxState::Starting;
         let begin = if begins { Some(begin_job(&self.owner.context, self.row).await?) } else { None };
+        self.timed_by_s = begins.then_some(self.row.limits.timeout_s);
         // A link has one event stream; the preparation of the job may have opened it.
         let opened = self.owner.linked.as_mut().and_then(|linked| linked.events.take());
         let open = async {
@@ -66,6 +67,8 @@ impl JobOwner {
         if self.egress_log.is_none() {
             let stored = self.context.store.request(&row.id).await?;
             let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
+            let usual_s = self.context.config.default_limits.timeout_s;
+            self.asked_timeout_s = Some(request.limits.timeout_s.unwrap_or(usual_s));
             self.egress_log = Some(EgressLog::new(&request, row, &self.context));
             if row.task.is_some() {
                 self.agent = Some(TaskServices::new(&self.context, &request, row).await);

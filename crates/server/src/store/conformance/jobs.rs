@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use sandyard_api::FrameEvent;
+use sandyard_api::JobIdPrefix;
 use sandyard_protocol::OutputStream;
 
 use super::{StoreHarness, TTL_MS, claim, claimed, inserted, new_job, over, queued, row_of, to};
 use crate::job::apply::ChangeError;
 use crate::job::samples::entry;
-use crate::job::{ArtifactRow, Change, ChunkRow, InputFile, JobFilter, JobKind, JobState};
+use crate::job::{ArtifactRow, Change, ChunkRow, InputFile, JobFilter, JobKind, JobState, RecordingRow};
 use crate::store::{Inserted, StoreError, StoredKey};
 
 fn chunk(number: u64, offset: u64, text: &str) -> Change {
@@ -31,6 +33,8 @@ pub(crate) async fn a_row_is_read_back_as_it_was_written(harness: &impl StoreHar
         Change::GuestSequence(4),
         Change::Usage(sandyard_sandbox::driver::Usage { cpu_s: 1.5, ..Default::default() }),
         Change::EgressBytes(9),
+        Change::Frame { frame: FrameEvent { picture: 1, width: 8, height: 8 }, bytes: 70 },
+        Change::Frame { frame: FrameEvent { picture: 1, width: 8, height: 8 }, bytes: 0 },
         Change::Ended { outcome: JobState::Succeeded, exit_code: Some(0), failure: None },
         to(JobState::Finishing),
         Change::Artifact(ArtifactRow { sha256: "00".into(), bytes: 22 }),
@@ -40,10 +44,14 @@ pub(crate) async fn a_row_is_read_back_as_it_was_written(harness: &impl StoreHar
     let written = store.commit(&row.fence(), changes).await.unwrap();
     drop(store);
     let store = harness.open();
+    assert_eq!(written.recording, RecordingRow { moments: 2, pictures: 1, bytes: 70 });
+    assert_eq!(written.kept_bytes(), store.retained().await.unwrap().bytes);
     assert_eq!(store.job(&row.id).await.unwrap(), Some(written));
     let events = store.events(&row.id, 0, 100).await.unwrap();
     let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
-    assert_eq!(kinds, ["state", "state", "state", "stdout", "state", "state"]);
+    assert_eq!(kinds, ["state", "state", "state", "stdout", "frame", "frame", "state", "state"]);
+    let frames = store.events_of_kind(&row.id, "frame", events[4].id, 10).await.unwrap();
+    assert_eq!(frames, [events[5].clone()]);
     assert_eq!(store.counts()[5], 1);
     assert_eq!(store.request(&row.id).await.unwrap().unwrap().job, new_job().request.job);
 }
@@ -89,6 +97,9 @@ pub(crate) async fn event_ids_have_no_gap_and_refused_changes_leave_nothing(harn
     let ids = |events: Vec<crate::job::EventRow>| events.iter().map(|event| event.id).collect::<Vec<_>>();
     assert_eq!(ids(store.events(&bad.id, 0, 10).await.unwrap()), [1, 2, 3, 4]);
     assert_eq!(ids(store.events(&bad.id, 2, 1).await.unwrap()), [3]);
+    let states = store.events_of_kind(&bad.id, "state", 0, 10).await.unwrap();
+    assert!(!states.is_empty() && states.iter().all(|event| event.kind == "state"));
+    assert!(store.events_of_kind(&bad.id, "frame", 0, 10).await.unwrap().is_empty());
     assert!(store.events(&bad.id, u64::MAX, 10).await.unwrap().is_empty());
 }
 
@@ -230,4 +241,34 @@ pub(crate) async fn a_revision_tells_a_changed_row(harness: &impl StoreHarness) 
     assert!(store.is_current(&row.id, row.revision).await.unwrap());
     store.note(&row.id, None, vec![entry()]).await.unwrap().unwrap();
     assert!(row_of(store.as_ref(), &row.id).await.revision > row.revision);
+}
+
+pub(crate) async fn a_beginning_finds_the_ids_that_have_it(harness: &impl StoreHarness) {
+    let store = harness.open();
+    let row = queued(store.as_ref()).await;
+    let _other = queued(store.as_ref()).await;
+    let beginning = |length: usize| JobIdPrefix::parse(&row.id.as_str()[..length]).unwrap();
+    for length in [JobIdPrefix::SHORTEST, 12, 26] {
+        let found = store.ids_beginning(&beginning(length), 100).await.unwrap();
+        assert!(
+            found.contains(&row.id)
+                && found.iter().all(|id| id.as_str().starts_with(beginning(length).as_str()))
+        );
+        assert_eq!(store.ids_beginning(&beginning(length), 0).await.unwrap(), []);
+    }
+    assert_eq!(store.ids_beginning(&beginning(26), 100).await.unwrap(), [row.id.clone()]);
+    store.request_delete(&row.id, entry()).await.unwrap();
+    assert_eq!(store.ids_beginning(&beginning(26), 100).await.unwrap(), []);
+}
+
+pub(crate) async fn a_time_limit_is_only_raised_and_outlives_the_server(harness: &impl StoreHarness) {
+    let store = harness.open();
+    let row = claimed(store.as_ref()).await;
+    let longer = row.limits.timeout_s + 100;
+    for timeout_s in [longer, 1] {
+        let after = store.commit(&row.fence(), vec![Change::TimeLimit { timeout_s }]).await.unwrap();
+        assert_eq!(after.limits.timeout_s, longer);
+    }
+    drop(store);
+    assert_eq!(row_of(harness.open().as_ref(), &row.id).await.limits.timeout_s, longer);
 }

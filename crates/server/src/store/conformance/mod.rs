@@ -44,7 +44,8 @@ macro_rules! store_conformance {
                 lists_are_paged_newest_first_and_filtered, a_cancel_of_a_queued_job_ends_it,
                 a_cancel_of_a_running_job_is_a_request, a_deleted_job_is_unknown_at_once_and_gone_at_the_end,
                 a_watch_wakes_after_a_commit_of_its_job, ended_jobs_are_counted_and_sorted_by_their_end,
-                request_files_go_with_the_end, a_revision_tells_a_changed_row;
+                request_files_go_with_the_end, a_revision_tells_a_changed_row,
+                a_beginning_finds_the_ids_that_have_it, a_time_limit_is_only_raised_and_outlives_the_server;
             leases: a_write_of_an_earlier_owner_is_refused_and_changes_nothing,
                 a_lease_that_ran_out_can_not_be_renewed, a_job_is_claimed_once,
                 orphans_are_begun_jobs_without_an_owner, the_queue_is_in_order_of_arrival,

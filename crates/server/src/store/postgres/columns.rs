@@ -27,7 +27,9 @@ macro_rules! column_names {
 job_columns!(column_names);
 
 /// Columns of `jobs` beside those of the list.
-const KEYS: [&str; 4] = ["number", "id", "kind", "limits"];
+const KEYS: [&str; 3] = ["number", "id", "kind"];
+/// In `job_states`, because the time that a job has may be prolonged.
+const LIMITS: [&str; 1] = ["limits"];
 /// The lease, in `job_states`.
 const LEASE: [&str; 3] = ["lease_owner", "lease_place", "lease_until"];
 
@@ -38,10 +40,11 @@ pub(super) static SELECT: LazyLock<String> = LazyLock::new(|| {
     };
     // A lease lasts until its own end or until that of its owner, whose row the heartbeats prolong: one row, not one for each job.
     format!(
-        "SELECT {}, {}, {}, {}, s.lease_owner, GREATEST(s.lease_until, COALESCE(o.lease_until, 0)) \
+        "SELECT {}, {}, {}, {}, {}, s.lease_owner, GREATEST(s.lease_until, COALESCE(o.lease_until, 0)) \
          FROM jobs j JOIN job_states s USING (number) JOIN job_progress p USING (number) \
          LEFT JOIN owners o ON o.owner = s.lease_owner WHERE ",
         of("j", &KEYS),
+        of("s", &LIMITS),
         of("j", ONCE),
         of("s", STATE),
         of("p", PROGRESS)
@@ -57,16 +60,17 @@ pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
         values.join(", ")
     };
     let jobs = values(KEYS.len() + ONCE.len());
-    let states = values(STATE.len() + LEASE.len());
+    let states = values(LIMITS.len() + STATE.len() + LEASE.len());
     let progress = values(PROGRESS.len());
     let request = values(1);
     format!(
         "WITH job AS (INSERT INTO jobs ({}, {}) VALUES ({jobs})), \
-         state AS (INSERT INTO job_states (number, {}, {}) VALUES ($1, {states})), \
+         state AS (INSERT INTO job_states (number, {}, {}, {}) VALUES ($1, {states})), \
          request AS (INSERT INTO requests (job, request) VALUES ($1, {request})) \
          INSERT INTO job_progress (number, {}) VALUES ($1, {progress})",
         KEYS.join(", "),
         ONCE.join(", "),
+        LIMITS.join(", "),
         STATE.join(", "),
         LEASE.join(", "),
         PROGRESS.join(", ")
@@ -75,7 +79,7 @@ pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
 
 /// Writes a row of `job_states` with its lease: the number, then the values of [`state_values`].
 pub(super) static UPDATE_STATE: LazyLock<String> =
-    LazyLock::new(|| update("job_states", STATE.iter().chain(&LEASE)));
+    LazyLock::new(|| update("job_states", LIMITS.iter().chain(STATE).chain(&LEASE)));
 
 /// Writes a row of `job_progress`: the number, then the values of [`progress_values`].
 pub(super) static UPDATE_PROGRESS: LazyLock<String> =
@@ -136,12 +140,7 @@ pub(super) fn insert_values(
     sealed_request: Vec<u8>,
 ) -> Result<Vec<SqlValue>, StoreError> {
     let row = &job.row;
-    let mut values = vec![
-        SqlValue::Integer(row.number),
-        word::write(&row.id)?,
-        word::write(&row.kind)?,
-        SqlValue::Text(text(&row.limits, "limits")?),
-    ];
+    let mut values = vec![SqlValue::Integer(row.number), word::write(&row.id)?, word::write(&row.kind)?];
     values.extend(once_values(row)?);
     values.extend(state_values(job, place)?);
     values.extend(progress_values(row)?);
@@ -158,7 +157,7 @@ fn once_values(job: &JobRow) -> Result<Vec<SqlValue>, StoreError> {
     job_columns!(values)
 }
 
-/// The values of `job_states`, with the lease at the end.
+/// The values of `job_states`: the limits first, the lease last.
 pub(super) fn state_values(job: &LeasedJob, place: &str) -> Result<Vec<SqlValue>, StoreError> {
     let LeasedJob { row, lease } = job;
     macro_rules! values {
@@ -167,7 +166,9 @@ pub(super) fn state_values(job: &LeasedJob, place: &str) -> Result<Vec<SqlValue>
             vec![$($codec::write(&row.$($field).+)?),*]
         };
     }
-    let mut values: Vec<SqlValue> = job_columns!(values);
+    let mut values = vec![SqlValue::Text(text(&row.limits, "limits")?)];
+    let columns: Vec<SqlValue> = job_columns!(values);
+    values.extend(columns);
     values.push(SqlValue::maybe_text(lease.owner.as_deref()));
     values.push(SqlValue::maybe_text(lease.owner.as_ref().map(|_| place)));
     values.push(SqlValue::Integer(lease.until_ms));

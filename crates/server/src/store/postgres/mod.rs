@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use sandyard_api::JobIdPrefix;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 use tokio::runtime::Runtime;
@@ -236,7 +237,17 @@ impl Store for PostgresStore {
     }
 
     async fn events(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<EventRow>, StoreError> {
-        read::events(&self.readers, id, after, limit).await
+        read::events(&self.readers, id, None, after, limit).await
+    }
+
+    async fn events_of_kind(
+        &self,
+        id: &JobId,
+        kind: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        read::events(&self.readers, id, Some(kind), after, limit).await
     }
 
     async fn chunks(
@@ -359,6 +370,10 @@ impl Store for PostgresStore {
 
     async fn open_jobs(&self) -> Result<Vec<JobRow>, StoreError> {
         read::open_jobs(&self.readers).await
+    }
+
+    async fn ids_beginning(&self, prefix: &JobIdPrefix, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        read::ids_beginning(&self.readers, prefix, limit).await
     }
 
     async fn all_ids(&self) -> Result<Vec<JobId>, StoreError> {

@@ -29,7 +29,7 @@ const SWEEPS: u32 = 60;
 
 const COUNT_STATES: &str = "SELECT state, COUNT(*) FROM job_states GROUP BY state";
 const COUNT_BYTES: &str = "SELECT (COALESCE(SUM(COALESCE(s.artifact_bytes, 0) + p.stdout_bytes - p.stdout_dropped \
-    + p.stderr_bytes - p.stderr_dropped + p.journal_bytes + p.audit_bytes), 0))::bigint \
+    + p.stderr_bytes - p.stderr_dropped + p.recording_bytes + p.journal_bytes + p.audit_bytes), 0))::bigint \
     FROM job_states s JOIN job_progress p USING (number)";
 const REVISIONS: &str =
     "SELECT j.id, p.revision FROM jobs j JOIN job_progress p USING (number) WHERE j.id = ANY($1)";

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use sandyard_api::JobIdPrefix;
 use sandyard_protocol::{JournalRow, OutputStream};
 use tokio_postgres::Row;
 
@@ -45,7 +46,7 @@ const REQUEST: &str =
     "SELECT r.request, r.job FROM requests r JOIN jobs j ON j.number = r.job WHERE j.id = $1";
 const REQUEST_FILES: &str = "SELECT place, path, bytes FROM request_files WHERE job = $1 ORDER BY place";
 const EVENTS: &str = "SELECT id, kind, at_ms, data FROM events \
-    WHERE job = (SELECT number FROM jobs WHERE id = $1) AND id > $2 ORDER BY id LIMIT $3";
+    WHERE job = (SELECT number FROM jobs WHERE id = $1) AND id > $2 AND ($4::text IS NULL OR kind = $4) ORDER BY id LIMIT $3";
 const CHUNKS: &str = "SELECT number, place, length, bytes FROM chunks \
     WHERE job = $1 AND stream = $2 AND number >= $3 ORDER BY number LIMIT $4";
 /// From the end backwards, one more than reach behind the offset at most.
@@ -63,10 +64,13 @@ const JOURNAL: &str = "SELECT number, at_ms, incarnation, entry FROM ( \
     WHERE before < $4 ORDER BY number";
 const OLDEST_END: &str = "SELECT MIN(finished_ms) FROM job_states WHERE NOT open AND finished_ms IS NOT NULL";
 const ENDED: &str = "SELECT j.id, s.finished_ms, COALESCE(s.artifact_bytes, 0) + p.stdout_bytes - p.stdout_dropped \
-    + p.stderr_bytes - p.stderr_dropped + p.journal_bytes + p.audit_bytes \
+    + p.stderr_bytes - p.stderr_dropped + p.recording_bytes + p.journal_bytes + p.audit_bytes \
     FROM job_states s JOIN jobs j USING (number) JOIN job_progress p USING (number) \
     WHERE NOT s.open AND s.finished_ms IS NOT NULL ORDER BY s.finished_ms, s.number";
 const ALL_IDS: &str = "SELECT id FROM jobs";
+/// A range of the index of ids, which are in the order of their bytes.
+const IDS_BEGINNING: &str = "SELECT j.id FROM jobs j JOIN job_states s USING (number) \
+    WHERE j.id >= $1 AND j.id < $2 AND NOT s.delete_requested ORDER BY j.id LIMIT $3";
 
 fn limited(limit: usize) -> SqlValue {
     SqlValue::Integer(i64::try_from(limit).unwrap_or(i64::MAX))
@@ -144,14 +148,16 @@ pub(super) async fn request(
     Ok(Some(StoredRequest { job: damaged(job, "request")?, files }))
 }
 
-/// Events of a job above an id.
+/// Events of a job above an id, all or those of one kind.
 pub(super) async fn events(
     readers: &Readers,
     id: &JobId,
+    kind: Option<&str>,
     after: u64,
     limit: usize,
 ) -> Result<Vec<EventRow>, StoreError> {
-    let values = [SqlValue::text(id.as_str()), SqlValue::count(after), limited(limit)];
+    let (id, kind) = (SqlValue::text(id.as_str()), SqlValue::maybe_text(kind));
+    let values = [id, SqlValue::count(after), limited(limit), kind];
     let mut found = Vec::new();
     for row in readers.query(EVENTS, &values).await? {
         let mut columns = Columns::new(&row);
@@ -259,6 +265,18 @@ pub(super) async fn ended(readers: &Readers) -> Result<Vec<EndedJob>, StoreError
         });
     }
     Ok(found)
+}
+
+/// Ids that begin with a prefix.
+pub(super) async fn ids_beginning(
+    readers: &Readers,
+    prefix: &JobIdPrefix,
+    limit: usize,
+) -> Result<Vec<JobId>, StoreError> {
+    // `{` follows `z`, the last letter of ids.
+    let end = SqlValue::Text(format!("{prefix}{{"));
+    let found = readers.query(IDS_BEGINNING, &[SqlValue::text(prefix.as_str()), end, limited(limit)]).await?;
+    found.iter().map(|row| word::take(&mut Columns::new(row), "job id")).collect()
 }
 
 /// Returns the ids of all jobs, including those that are being deleted.

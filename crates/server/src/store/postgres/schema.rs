@@ -13,13 +13,13 @@ pub(super) const SCHEMA: &str = "sandyard";
 /// Migrations in order. Each brings the tables from its index to the next version; all that are due run in one transaction.
 const MIGRATIONS: [&str; 1] = [FIRST];
 
-/// Rows that change often leave room in their pages, so that a new version stays in its page and no index is touched.
-const FIRST: &str = "
+/// Rows that change often leave room in their pages, so that a new version stays in its page and no index is touched. Ids are in the
+/// order of their bytes, whatever the language of the database.
+const FIRST: &str = r#"
 CREATE TABLE jobs (
     number bigint PRIMARY KEY,
-    id text NOT NULL UNIQUE,
+    id text COLLATE "C" NOT NULL UNIQUE,
     kind text NOT NULL,
-    limits text NOT NULL,
     name text,
     keep boolean NOT NULL,
     created_ms bigint NOT NULL,
@@ -29,6 +29,7 @@ CREATE SEQUENCE job_numbers;
 CREATE INDEX jobs_by_kind ON jobs (kind, number);
 CREATE TABLE job_states (
     number bigint PRIMARY KEY,
+    limits text NOT NULL,
     state text NOT NULL,
     sandbox text NOT NULL,
     sandbox_id text,
@@ -77,6 +78,9 @@ CREATE TABLE job_progress (
     revision bigint NOT NULL,
     egress_bytes bigint NOT NULL,
     task text,
+    recording_moments bigint NOT NULL,
+    recording_pictures bigint NOT NULL,
+    recording_bytes bigint NOT NULL,
     journal_bytes bigint NOT NULL,
     audit text,
     audit_bytes bigint NOT NULL
@@ -143,7 +147,7 @@ CREATE TABLE audit (
     PRIMARY KEY (job, number)
 );
 CREATE TABLE sandboxes (
-    id text PRIMARY KEY,
+    id text COLLATE "C" PRIMARY KEY,
     driver text NOT NULL,
     image text,
     secret bytea NOT NULL,
@@ -169,7 +173,7 @@ CREATE TABLE yard (
     only_row boolean PRIMARY KEY CHECK (only_row),
     key_fingerprint bytea NOT NULL
 );
-";
+"#;
 
 /// Held by every server while it is connected, shared, and by a copy of the store alone. The number is this program's.
 pub(super) const SHARE: &str = "SELECT pg_try_advisory_lock_shared(7382846128012245863)";

@@ -54,7 +54,7 @@ macro_rules! update_sql {
     (@ state: ($first:literal $($_first:tt)*) $(($state:literal $($_state:tt)*))*
      progress: $(($progress:literal $($_progress:tt)*))*) => {
         concat!(
-            "UPDATE jobs SET ", $first, " = ?", $(", ", $state, " = ?",)* $(", ", $progress, " = ?",)* " WHERE number = ?"
+            "UPDATE jobs SET limits = ?, ", $first, " = ?", $(", ", $state, " = ?",)* $(", ", $progress, " = ?",)* " WHERE number = ?"
         )
     };
 }
@@ -148,6 +148,8 @@ pub(super) fn insert(connection: &Connection, job: &JobRow, lease: &JobLease) ->
 pub(super) fn update(connection: &Connection, job: &JobRow) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(UPDATE)?;
     let mut binder = Binder { statement: &mut statement, bound: 0 };
+    // Of the limits only the time changes.
+    binder.bind(text(&job.limits, "limits")?)?;
     binder.bind_always(job)?;
     binder.bind(job.number)?;
     statement.raw_execute()?;

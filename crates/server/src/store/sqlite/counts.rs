@@ -26,7 +26,7 @@ impl Counts {
             }
         }
         let bytes = "SELECT COALESCE(SUM(COALESCE(artifact_bytes, 0) + stdout_bytes - stdout_dropped + stderr_bytes \
-                     - stderr_dropped + journal_bytes + audit_bytes), 0) FROM jobs";
+                     - stderr_dropped + recording_bytes + journal_bytes + audit_bytes), 0) FROM jobs";
         counts.bytes = connection.query_row(bytes, [], |row| row.get(0))?;
         Ok(counts)
     }

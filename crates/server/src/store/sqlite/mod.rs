@@ -24,6 +24,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, types::Value};
+use sandyard_api::JobIdPrefix;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 use tokio::sync::watch;
@@ -202,7 +203,17 @@ impl Store for SqliteStore {
     }
 
     async fn events(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<EventRow>, StoreError> {
-        self.read(|connection| read::events(connection, id, after, limit))
+        self.read(|connection| read::events(connection, id, None, after, limit))
+    }
+
+    async fn events_of_kind(
+        &self,
+        id: &JobId,
+        kind: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        self.read(|connection| read::events(connection, id, Some(kind), after, limit))
     }
 
     async fn chunks(
@@ -339,6 +350,10 @@ impl Store for SqliteStore {
 
     async fn open_jobs(&self) -> Result<Vec<JobRow>, StoreError> {
         self.read(|connection| read::jobs(connection, "open = 1 ORDER BY number", Vec::new()))
+    }
+
+    async fn ids_beginning(&self, prefix: &JobIdPrefix, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        self.read(|connection| read::ids_beginning(connection, prefix, limit))
     }
 
     async fn all_ids(&self) -> Result<Vec<JobId>, StoreError> {

@@ -1,6 +1,7 @@
 //! Reads: short, indexed, on connections of their own, beside the writer (WAL).
 
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
+use sandyard_api::JobIdPrefix;
 use sandyard_protocol::{JournalRow, OutputStream};
 
 use super::codecs::{Columns, word};
@@ -198,14 +199,16 @@ fn request_files(
 pub(super) fn events(
     connection: &Connection,
     id: &JobId,
+    kind: Option<&str>,
     after: u64,
     limit: usize,
 ) -> Result<Vec<EventRow>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, kind, at_ms, data FROM events WHERE job = (SELECT number FROM jobs WHERE id = ?1) AND id > ?2 \
-         ORDER BY id LIMIT ?3",
+         AND (?4 IS NULL OR kind = ?4) ORDER BY id LIMIT ?3",
     )?;
-    let mut rows = statement.query(params![id.as_str(), i64::try_from(after).unwrap_or(i64::MAX), limit])?;
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![id.as_str(), after, limit, kind])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let data = serde_json::from_str(row.get_ref(3)?.as_str().unwrap_or_default()).ok();
@@ -312,13 +315,31 @@ pub(super) fn oldest_end(connection: &Connection) -> Result<Option<i64>, StoreEr
 pub(super) fn ended(connection: &Connection) -> Result<Vec<EndedJob>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, finished_ms, COALESCE(artifact_bytes, 0) + stdout_bytes - stdout_dropped + stderr_bytes \
-         - stderr_dropped + journal_bytes + audit_bytes FROM jobs WHERE open = 0 AND finished_ms IS NOT NULL ORDER BY finished_ms, number",
+         - stderr_dropped + recording_bytes + journal_bytes + audit_bytes FROM jobs WHERE open = 0 AND finished_ms IS NOT NULL ORDER BY finished_ms, number",
     )?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let id = damaged(JobId::parse(row.get_ref(0)?.as_str().unwrap_or_default()), "job id")?;
         found.push(EndedJob { id, finished_ms: row.get(1)?, bytes: row.get(2)? });
+    }
+    Ok(found)
+}
+
+/// Ids that begin with a prefix: a range of the index of ids.
+pub(super) fn ids_beginning(
+    connection: &Connection,
+    prefix: &JobIdPrefix,
+    limit: usize,
+) -> Result<Vec<JobId>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id FROM jobs WHERE id >= ?1 AND id < ?2 AND delete_requested = 0 ORDER BY id LIMIT ?3",
+    )?;
+    // `{` follows `z`, the last letter of ids.
+    let mut rows = statement.query(params![prefix.as_str(), format!("{prefix}{{"), limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(damaged(JobId::parse(row.get_ref(0)?.as_str().unwrap_or_default()), "job id")?);
     }
     Ok(found)
 }

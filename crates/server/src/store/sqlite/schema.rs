@@ -5,12 +5,18 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::store::OpenStoreError;
 
 /// Migrations in order. Each brings the schema from its index to the next version; all that are due run in one transaction.
-const MIGRATIONS: [&str; 9] =
-    [FIRST, EGRESS, TASKS, AUDIT, LEVEL, SANDBOXES, YARD_AUDIT, SEALED, EXPLANATIONS];
+const MIGRATIONS: [&str; 10] =
+    [FIRST, EGRESS, TASKS, AUDIT, LEVEL, SANDBOXES, YARD_AUDIT, SEALED, EXPLANATIONS, RECORDINGS];
 
 const EGRESS: &str = "ALTER TABLE jobs ADD COLUMN egress_bytes INTEGER NOT NULL DEFAULT 0";
 
 const EXPLANATIONS: &str = "ALTER TABLE jobs ADD COLUMN explanation TEXT";
+
+const RECORDINGS: &str = "
+ALTER TABLE jobs ADD COLUMN recording_moments INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN recording_pictures INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN recording_bytes INTEGER NOT NULL DEFAULT 0;
+";
 
 const LEVEL: &str = "ALTER TABLE jobs ADD COLUMN level TEXT";
 
@@ -196,13 +202,13 @@ mod tests {
         migrate(&mut connection).unwrap();
         migrate(&mut connection).unwrap();
         let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-        assert_eq!(version, 9);
+        assert_eq!(version, 10);
     }
 
     #[test]
     fn l15_a_newer_schema_is_refused() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 99).unwrap();
-        assert!(matches!(migrate(&mut connection), Err(OpenStoreError::Newer { found: 99, known: 9 })));
+        assert!(matches!(migrate(&mut connection), Err(OpenStoreError::Newer { found: 99, known: 10 })));
     }
 }

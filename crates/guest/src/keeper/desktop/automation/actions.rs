@@ -9,6 +9,7 @@ use super::client::{ActionOutcome, DisplayClient, DisplayError, invalid, pause};
 use super::images::Picture;
 use super::scripts;
 use super::stability::StabilityWatch;
+use super::worker::ScreenDigest;
 
 /// Interval between two looks at a screen that should come to rest.
 const STABILITY_INTERVAL: Duration = Duration::from_millis(100);
@@ -54,11 +55,15 @@ impl DisplayClient {
     }
 
     fn screenshot(&self, window: Option<u32>) -> Result<ActionOutcome, DisplayError> {
-        let Picture { png, width, height } = self.picture(window)?;
-        let png_bytes = Some(png.len() as u64);
-        let result =
-            GuiResult { png_bytes, width: Some(width), height: Some(height), ..GuiResult::default() };
-        Ok(ActionOutcome { result, png: Some(png) })
+        Ok(with_picture(self.picture(window)?))
+    }
+
+    /// Returns a picture of the screen and its digest; `None` if the screen has the digest `unless`.
+    pub(super) fn look(
+        &self,
+        unless: Option<ScreenDigest>,
+    ) -> Result<Option<(ScreenDigest, ActionOutcome)>, DisplayError> {
+        Ok(self.picture_unless(unless)?.map(|(digest, picture)| (digest, with_picture(picture))))
     }
 
     /// Waits until nothing has changed for `quiet_ms`, apart from areas that blink like a text cursor.
@@ -81,6 +86,13 @@ impl DisplayClient {
         };
         Ok(ActionOutcome { result: GuiResult { stable: Some(stable), ..GuiResult::default() }, png: None })
     }
+}
+
+fn with_picture(picture: Picture) -> ActionOutcome {
+    let Picture { png, width, height } = picture;
+    let png_bytes = Some(png.len() as u64);
+    let result = GuiResult { png_bytes, width: Some(width), height: Some(height), ..GuiResult::default() };
+    ActionOutcome { result, png: Some(png) }
 }
 
 fn nothing((): ()) -> ActionOutcome {

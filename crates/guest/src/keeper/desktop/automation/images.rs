@@ -1,8 +1,11 @@
 //! Pictures: the screen's pixels, as PNG.
 
+use std::hash::{DefaultHasher, Hasher as _};
+
 use x11rb::protocol::xproto::{ConnectionExt as _, GetImageReply, ImageFormat};
 
 use super::client::{DisplayClient, DisplayError, invalid};
+use super::worker::ScreenDigest;
 
 pub(super) struct Picture {
     pub(super) png: Vec<u8>,
@@ -28,6 +31,21 @@ impl DisplayClient {
         let image = self.image(&area)?;
         let png = encode(&image.data, area.width, area.height)?;
         Ok(Picture { png, width: u32::from(area.width), height: u32::from(area.height) })
+    }
+
+    /// The screen with its digest; `None`, and nothing encoded, if the digest is `unless`.
+    pub(super) fn picture_unless(
+        &self,
+        unless: Option<ScreenDigest>,
+    ) -> Result<Option<(ScreenDigest, Picture)>, DisplayError> {
+        let area = self.screen();
+        let image = self.image(&area)?;
+        let digest = digest_of(&image.data);
+        if unless == Some(digest) {
+            return Ok(None);
+        }
+        let png = encode(&image.data, area.width, area.height)?;
+        Ok(Some((digest, Picture { png, width: u32::from(area.width), height: u32::from(area.height) })))
     }
 
     /// The pixels of the screen, four bytes each.
@@ -61,6 +79,13 @@ impl DisplayClient {
 
 fn off_screen() -> DisplayError {
     invalid("the window is not on the screen")
+}
+
+fn digest_of(pixels: &[u8]) -> ScreenDigest {
+    // Without a random key, because the next worker compares with it.
+    let mut hasher = DefaultHasher::new();
+    hasher.write(pixels);
+    ScreenDigest(hasher.finish())
 }
 
 /// From the display's blue, green, red and filler bytes.
@@ -97,6 +122,15 @@ mod tests {
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         reader.next_frame(&mut pixels).unwrap();
         assert_eq!(pixels, [3, 2, 1, 6, 5, 4]);
+    }
+
+    #[test]
+    fn screens_are_told_apart_by_one_pixel() {
+        let mut pixels = vec![7; 4 * 1280 * 800];
+        let before = digest_of(&pixels);
+        assert_eq!(digest_of(&pixels), before);
+        pixels[4 * 1280 * 799] = 8;
+        assert_ne!(digest_of(&pixels), before);
     }
 
     #[test]

@@ -24,7 +24,15 @@ pub(in crate::keeper::desktop) enum WorkerOrder {
     Act(GuiAction),
     /// Count the programs that are connected to the display.
     Clients,
+    /// Take a picture of the screen, unless it looks like this.
+    Look {
+        unless: Option<ScreenDigest>,
+    },
 }
+
+/// Tells two screens apart. Not against anybody who wants to deceive: the job only ever hides its own picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::keeper::desktop) struct ScreenDigest(pub(super) u64);
 
 /// A worker's answer. The bytes of a picture follow in data frames; an empty frame ends them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +41,8 @@ pub(in crate::keeper::desktop) struct WorkerReport {
     pub(in crate::keeper::desktop) result: GuiResult,
     /// Programs connected to the display.
     pub(in crate::keeper::desktop) clients: Option<u32>,
+    /// The screen of a picture that was asked for with `Look`.
+    pub(in crate::keeper::desktop) digest: Option<ScreenDigest>,
     /// True if the worker ends now, because its display is gone.
     pub(in crate::keeper::desktop) lost: bool,
 }
@@ -74,6 +84,8 @@ fn serve(input: &mut dyn Read, output: &mut dyn Write) -> std::io::Result<()> {
 enum OrderOutcome {
     Acted(ActionOutcome),
     Counted(u32),
+    /// `None` if the screen is the one that was named.
+    Looked(Option<(ScreenDigest, ActionOutcome)>),
 }
 
 fn obey(client: &mut Option<DisplayClient>, order: &WorkerOrder) -> Result<OrderOutcome, DisplayError> {
@@ -84,6 +96,7 @@ fn obey(client: &mut Option<DisplayClient>, order: &WorkerOrder) -> Result<Order
     match order {
         WorkerOrder::Act(action) => client.act(action).map(OrderOutcome::Acted),
         WorkerOrder::Clients => client.clients().map(OrderOutcome::Counted),
+        WorkerOrder::Look { unless } => client.look(*unless).map(OrderOutcome::Looked),
     }
 }
 
@@ -95,9 +108,13 @@ fn report(outcome: Result<OrderOutcome, DisplayError>) -> (WorkerReport, Option<
         Ok(OrderOutcome::Counted(clients)) => {
             (WorkerReport { clients: Some(clients), ..WorkerReport::default() }, None)
         }
+        Ok(OrderOutcome::Looked(None)) => (WorkerReport::default(), None),
+        Ok(OrderOutcome::Looked(Some((digest, ActionOutcome { result, png })))) => {
+            (WorkerReport { result, digest: Some(digest), ..WorkerReport::default() }, png)
+        }
         Err(error) => {
             let result = GuiResult { error: Some(error.to_string()), ..GuiResult::default() };
-            (WorkerReport { result, clients: None, lost: error.is_lost() }, None)
+            (WorkerReport { result, lost: error.is_lost(), ..WorkerReport::default() }, None)
         }
     }
 }

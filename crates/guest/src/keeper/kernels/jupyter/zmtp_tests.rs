@@ -166,3 +166,41 @@ proptest! {
         });
     }
 }
+
+/// What is held never grows beyond the bounds, whatever the peer announces.
+#[test]
+fn fuzz_zmtp() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // One connection for all inputs, whose peer has sent everything: an input lies in the buffer, and its end is the end.
+    let mut stream = Some(runtime.block_on(async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut theirs, _) = listener.accept().await.unwrap();
+        theirs.shutdown().await.unwrap();
+        // Reads the answers to its checks.
+        tokio::spawn(async move { tokio::io::copy(&mut theirs, &mut tokio::io::sink()).await });
+        stream
+    }));
+    sandyard_fuzz::FuzzCorpus::of(env!("CARGO_MANIFEST_DIR"), "zmtp").run(|bytes| {
+        runtime.block_on(async {
+            for in_handshake in [false, true] {
+                let mut connection = Connection {
+                    stream: stream.take().unwrap(),
+                    buffer: BytesMut::from(bytes),
+                    message: Multipart::default(),
+                    frame: None,
+                    budget: MemoryBudget::default(),
+                };
+                if in_handshake {
+                    let _ = connection.receive_ready().await;
+                }
+                while let Ok(message) = connection.receive().await {
+                    let kept: usize = message.frames.iter().map(Bytes::len).sum();
+                    assert!(kept <= bytes.len().min(MESSAGE_BYTES), "{kept}");
+                    assert!(message.frames.len() <= MESSAGE_FRAMES + bytes.len());
+                }
+                stream = Some(connection.stream);
+            }
+        });
+    });
+}

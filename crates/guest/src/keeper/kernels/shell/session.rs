@@ -5,17 +5,19 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use sandyard_protocol::{ExecutionError, ExecutionId, OutputStream};
 
 use super::command::Commands;
 use super::marks::{EndMark, Mark, MarkScanner, TextDecoder};
+use crate::keeper::clock::sleep_until_instant;
 use crate::keeper::kernels::backend::{ExecutionVerdict, KernelReport, KernelSession, KernelSessionError};
 use crate::keeper::kernels::kernel::Execution;
 use crate::keeper::output::capture::{Follower, Piece};
 use crate::keeper::processes::ManagedProcess;
-use crate::limits::kernels::TEXT_BYTES;
+use crate::limits::kernels::{INTERRUPT_REPEAT, INTERRUPT_REPEATS, TEXT_BYTES};
 use crate::process_host::ProcessHost;
 
 const SIGINT: i32 = 2;
@@ -43,6 +45,7 @@ impl ShellSession {
             mark,
             streams,
             interrupt_wanted: false,
+            interrupt: None,
             reports: VecDeque::new(),
         })
     }
@@ -54,7 +57,30 @@ struct ShellExecution {
     streams: [MarkedStream; 2],
     /// SIGINT must reach bash while it runs the code. Earlier, bash would give up the lines that hold the code.
     interrupt_wanted: bool,
+    interrupt: Option<SentInterrupt>,
     reports: VecDeque<KernelReport>,
+}
+
+/// A SIGINT that bash and its foreground got. A command that bash was just starting may have missed it: its fork still had bash's
+/// handler, and bash then waits for a program that was never interrupted.
+#[derive(Debug)]
+struct SentInterrupt {
+    repeats: u32,
+    /// Time of the next repeat, for those that missed it.
+    repeat_at: Instant,
+}
+
+impl SentInterrupt {
+    fn now() -> Self {
+        Self { repeats: 0, repeat_at: Instant::now() + INTERRUPT_REPEAT }
+    }
+
+    /// After a repeat: the next comes later, so that commands that handle an interrupt are left alone soon.
+    fn repeated(&self) -> Option<Self> {
+        let repeats = self.repeats + 1;
+        let repeat_at = Instant::now() + INTERRUPT_REPEAT * 3_u32.pow(repeats);
+        (repeats < INTERRUPT_REPEATS).then_some(Self { repeats, repeat_at })
+    }
 }
 
 #[async_trait]
@@ -97,11 +123,13 @@ impl KernelSession for ShellSession {
             if current.interrupt_wanted && current.has_begun() {
                 return Ok(KernelReport::Nothing);
             }
+            let repeat_at = current.interrupt.as_ref().map(|interrupt| interrupt.repeat_at);
             let [stdout, stderr] = &mut current.streams;
             // In random order, so that a flood on one stream does not starve the other. A cancelled write has written
             // nothing, and a cancelled read has taken nothing.
             let (stream, came) = tokio::select! {
                 () = write_front(process, commands) => continue,
+                () = sleep_until_instant(repeat_at) => return Ok(KernelReport::Nothing),
                 came = stdout.read() => (stdout, came),
                 came = stderr.read() => (stderr, came),
             };
@@ -119,13 +147,18 @@ impl KernelSession for ShellSession {
     }
 
     async fn advance(&mut self, host: &dyn ProcessHost) {
-        if let Some(current) = &mut self.current
-            && current.interrupt_wanted
-            && current.has_begun()
-        {
+        let Some(current) = &mut self.current else { return };
+        if current.interrupt_wanted && current.has_begun() {
             current.interrupt_wanted = false;
             // Fails only with the spawner, and then the machine is gone.
             let _ = self.process.signal(host, SIGINT).await;
+            current.interrupt = Some(SentInterrupt::now());
+        }
+        if let Some(sent) = &current.interrupt
+            && sent.repeat_at <= Instant::now()
+        {
+            current.interrupt = sent.repeated();
+            self.process.signal_deaf(host, SIGINT).await;
         }
     }
 

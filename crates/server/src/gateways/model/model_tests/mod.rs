@@ -231,6 +231,49 @@ async fn a_provider_that_is_slow_silent_or_gone_is_given_up() {
     }
 }
 
+/// The address is for those who watch the job; the sandbox learns only that it is wrong.
+#[tokio::test]
+async fn a_web_page_is_named_with_its_address_and_not_asked_for_again() {
+    let page = || {
+        let kind = ("content-type", "text/html".to_owned());
+        FakeAnswer::Refuse(200, vec![kind], "<html><body>Welcome to nginx!</body></html>".to_owned())
+    };
+    let not_found = FakeAnswer::Refuse(404, Vec::new(), "<!doctype html><h1>Not Found</h1>".to_owned());
+    for kind in BOTH {
+        for play in [page(), not_found.clone()] {
+            let mut world = ModelWorld::new(kind, vec![play]).await;
+            let failure = world.fail(&question()).await;
+            assert_eq!(failure.code, ModelFailureCode::Rejected);
+            assert!(failure.message.starts_with("a web page (HTML"), "{}", failure.message);
+            assert!(!failure.message.contains(&world.fake.base_url), "{}", failure.message);
+            let ModelCallEnd::Failed { address: Some(address), .. } = world.next_told().await else {
+                panic!("{kind:?}")
+            };
+            assert!(address.starts_with(&world.fake.base_url), "{address}");
+            assert_eq!(world.fake.asked(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_pause_is_told_with_its_count_and_trouble_ends() {
+    let mut world = ModelWorld::new(FakeWire::OpenAi, vec![refuse(503, "{}"), refuse(503, "{}")]).await;
+    world.fake.play(FakeAnswer::Events(full(FakeWire::OpenAi, &["Yes."], &[], "stop")));
+    assert_eq!(world.ask(&question()).await, [text("Yes."), done(StopReason::End)]);
+    let mut failed = Vec::new();
+    while let Ok(report) = world.told.try_recv() {
+        if let ModelReport::Pause(pause) = report {
+            assert!(pause.reason.contains("status 503"), "{}", pause.reason);
+            failed.push(pause.failed);
+        }
+    }
+    assert_eq!(failed, [1, 2]);
+    let timeouts = ProviderTimeouts { trouble: Duration::ZERO, ..world::timeouts() };
+    let world = ModelWorld::with_timeouts(FakeWire::OpenAi, vec![refuse(503, "{}")], timeouts).await;
+    assert_eq!(world.fail(&question()).await.code, ModelFailureCode::Unavailable);
+    assert!(world.fake.asked() <= 1, "no attempt begins when the time is up");
+}
+
 #[tokio::test]
 async fn an_endless_answer_is_ended() {
     for kind in BOTH {

@@ -46,7 +46,7 @@ async fn a_budget_holds_for_calls_at_once_and_cuts_the_longest_answer() {
             last = Some(called.end);
         }
     }
-    assert_eq!(last, Some(ModelCallEnd::Failed(refused)), "the host learns of it");
+    assert_eq!(last, Some(ModelCallEnd::Failed { failure: refused, address: None }), "the host learns of it");
 }
 
 #[tokio::test]

@@ -66,6 +66,7 @@ pub(super) fn timeouts() -> ProviderTimeouts {
         idle: Duration::from_millis(500),
         whole: Duration::from_secs(60),
         attempts: 3,
+        trouble: Duration::from_secs(60),
         backoff: Duration::from_millis(5),
         longest_wait: Duration::from_secs(2),
     }
@@ -80,13 +81,17 @@ pub(super) fn spec(kind: FakeWire) -> &'static str {
 
 /// The models of a yard whose provider is at `base_url`.
 pub(super) fn models(kind: FakeWire, base_url: &str) -> Models {
+    models_with(kind, base_url, timeouts())
+}
+
+fn models_with(kind: FakeWire, base_url: &str, timeouts: ProviderTimeouts) -> Models {
     let provider = spec(kind).split('/').next().unwrap();
     let config = ModelConfig {
         default: Some(spec(kind).parse().unwrap()),
         keys: [(provider.to_owned(), ApiKey::new(KEY).unwrap())].into(),
         base_urls: [(provider.to_owned(), base_url.to_owned())].into(),
         calls_at_once: 1,
-        timeouts: timeouts(),
+        timeouts,
         ..ModelConfig::default()
     };
     Models::new(&config).unwrap()
@@ -95,6 +100,17 @@ pub(super) fn models(kind: FakeWire, base_url: &str) -> Models {
 impl ModelWorld {
     pub(super) async fn new(kind: FakeWire, plays: Vec<FakeAnswer>) -> Self {
         Self::with(kind, plays, BudgetLimits::default(), None).await
+    }
+
+    pub(super) async fn with_timeouts(
+        kind: FakeWire,
+        plays: Vec<FakeAnswer>,
+        timeouts: ProviderTimeouts,
+    ) -> Self {
+        let world = Self::new(kind, plays).await;
+        let model = models_with(kind, &world.fake.base_url, timeouts).find(None).unwrap();
+        let (sender, told) = mpsc::channel(1024);
+        Self { gateway: lone_gateway(model, sender), told, ..world }
     }
 
     pub(super) async fn with(

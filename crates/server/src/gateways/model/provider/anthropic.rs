@@ -191,6 +191,8 @@ pub(super) struct AnthropicAnswer {
     calls: Vec<AnthropicCallSlot>,
     stop: Option<String>,
     usage: AnthropicUsage,
+    /// True once a piece of text or of a call came.
+    begun: bool,
     done: bool,
 }
 
@@ -237,6 +239,7 @@ impl AnthropicAnswer {
             | AnthropicEvent::ContentBlockDelta { .. }
             | AnthropicEvent::Other => {}
         }
+        self.begun |= !events.is_empty() || !self.calls.is_empty();
         Ok(events)
     }
 
@@ -248,6 +251,11 @@ impl AnthropicAnswer {
             usage.cache_creation_input_tokens.or(known.cache_creation_input_tokens);
         known.cache_read_input_tokens = usage.cache_read_input_tokens.or(known.cache_read_input_tokens);
         known.output_tokens = usage.output_tokens.or(known.output_tokens);
+    }
+
+    /// True if a part of the answer was taken.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
     }
 
     /// True if the provider has marked the end of the answer.

@@ -6,17 +6,17 @@
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use axum::http::header::RETRY_AFTER;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use bytes::Bytes;
 use reqwest::{Client, Response};
 use sandyard_protocol::{
     ErrorChain, ModelCall, ModelEvent, ModelFailure, ModelFailureCode, ModelUsage, StopReason,
 };
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::answer_sender::AnswerSender;
-use super::failures::{AttemptError, ProviderError, shorten};
+use super::failures::{AttemptError, ProviderError, is_web_page, shorten, web_page};
 use super::http::ProviderTimeouts;
 use super::secret::{ApiKey, BadKey};
 use super::sse::SseEvents;
@@ -35,6 +35,35 @@ pub(in crate::gateways::model) struct AnswerEnd {
     pub(in crate::gateways::model) stop: StopReason,
     pub(in crate::gateways::model) usage: ModelUsage,
 }
+
+/// A call that has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::gateways::model) struct AskFailure {
+    /// The failure as the sandbox may know it.
+    pub(in crate::gateways::model) failure: ModelFailure,
+    /// The address that was asked, if it is the likely cause. For those who watch the job, not for the sandbox.
+    pub(in crate::gateways::model) address: Option<String>,
+}
+
+impl From<ModelFailure> for AskFailure {
+    fn from(failure: ModelFailure) -> Self {
+        Self { failure, address: None }
+    }
+}
+
+/// A pause before another attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ModelPause {
+    /// Attempts that have failed.
+    pub(crate) failed: u32,
+    /// Time until the next attempt.
+    pub(crate) wait: Duration,
+    /// Why the last attempt failed.
+    pub(crate) reason: String,
+}
+
+/// Learns of pauses while a call is repeated.
+pub(in crate::gateways::model) type PauseObserver<'a> = &'a (dyn Fn(ModelPause) + Send + Sync);
 
 /// A provider at one address, with one key.
 #[derive(Debug)]
@@ -68,47 +97,60 @@ impl Endpoint {
         self.key.is_some()
     }
 
-    /// Repeats the call until there is an answer or another attempt would not help. Text and tool calls go to `out` as they
-    /// arrive.
+    /// Repeats the call until there is an answer, another attempt would not help, or the trouble has lasted too long. Text and
+    /// tool calls go to `out` as they arrive, pauses between attempts to `paused`.
     pub(super) async fn ask(
         &self,
         model: &str,
         call: &ModelCall,
         out: &mpsc::Sender<ModelEvent>,
-    ) -> Result<AnswerEnd, ModelFailure> {
+        paused: PauseObserver<'_>,
+    ) -> Result<AnswerEnd, AskFailure> {
         let body = Bytes::from(self.wire.request(call, model).to_string());
-        let mut failed = 0;
+        let deadline = Instant::now() + self.timeouts.trouble;
+        let mut failed: u32 = 0;
         loop {
             let mut sender = AnswerSender::new(out, self.key.as_ref());
-            let (message, after) = match self.attempt(&body, call, &mut sender).await {
+            let (message, after) = match self.attempt(&body, call, &mut sender, deadline).await {
                 Ok(ended) => return Ok(ended),
-                Err(AttemptError::Final(failure)) => return Err(self.clean(failure.code, &failure.message)),
+                Err(AttemptError::Final(failure)) => {
+                    return Err(self.clean(failure.code, &failure.message).into());
+                }
+                Err(AttemptError::Stranger(message)) => {
+                    let failure = self.clean(ModelFailureCode::Rejected, &message);
+                    return Err(AskFailure { failure, address: Some(self.url.clone()) });
+                }
                 Err(AttemptError::Passing { message, after }) => (message, after),
             };
-            failed += 1;
+            failed = failed.saturating_add(1);
             // Never again once a part was passed on: the sandbox would get the beginning of two answers as one.
             let wait = self.timeouts.wait(failed, after, chance()).filter(|_| !sender.was_used());
+            let wait = wait.filter(|wait| Instant::now() + *wait < deadline);
             let failure = self.clean(ModelFailureCode::Unavailable, &message);
             tracing::info!(model, failed, wait = ?wait, reason = failure.message, "a call of a model failed");
-            match wait {
-                Some(wait) => tokio::time::sleep(wait).await,
-                None => return Err(failure),
-            }
+            let Some(wait) = wait else {
+                return Err(AskFailure { failure, address: Some(self.url.clone()) });
+            };
+            paused(ModelPause { failed, wait, reason: failure.message });
+            tokio::time::sleep(wait).await;
         }
     }
 
+    /// Makes one attempt, whose answer must begin before the deadline.
     async fn attempt(
         &self,
         body: &Bytes,
         call: &ModelCall,
         sender: &mut AnswerSender<'_>,
+        deadline: Instant,
     ) -> Result<AnswerEnd, AttemptError> {
         // Taken for each attempt, so that a call which waits to be repeated holds no slot.
-        let place = timeout(self.timeouts.queue, self.places.acquire()).await;
+        let queued = deadline.min(Instant::now() + self.timeouts.queue);
+        let place = timeout_at(queued, self.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
             return Err(AttemptError::passing("too many calls wait for the provider"));
         };
-        let whole = timeout(self.timeouts.whole, self.converse(body, call, sender)).await;
+        let whole = timeout(self.timeouts.whole, self.converse(body, call, sender, deadline)).await;
         whole.unwrap_or_else(|_| Err(late("end its answer", self.timeouts.whole)))
     }
 
@@ -117,16 +159,22 @@ impl Endpoint {
         body: &Bytes,
         call: &ModelCall,
         sender: &mut AnswerSender<'_>,
+        deadline: Instant,
     ) -> Result<AnswerEnd, AttemptError> {
+        let started = Instant::now();
+        let begins_by = deadline.min(started + self.timeouts.first_byte);
         let request = self.http.post(&self.url).headers(self.headers.clone()).body(body.clone());
-        let response = timeout(self.timeouts.first_byte, request.send())
+        let response = timeout_at(begins_by, request.send())
             .await
-            .map_err(|_| late("begin its answer", self.timeouts.first_byte))?
+            .map_err(|_| late("begin its answer", started.elapsed()))?
             .map_err(|error| lost(&error))?;
         if !response.status().is_success() {
             return Err(refused(response).await);
         }
-        self.hear(response, self.wire.answer(call), sender).await
+        if is_web_page(content_type(response.headers()), "") {
+            return Err(web_page(response.status().as_u16()));
+        }
+        self.hear(response, self.wire.answer(call), sender, begins_by).await
     }
 
     async fn hear(
@@ -134,14 +182,25 @@ impl Endpoint {
         mut response: Response,
         mut answer: AnswerParser,
         sender: &mut AnswerSender<'_>,
+        begins_by: Instant,
     ) -> Result<AnswerEnd, AttemptError> {
         let (mut events, mut bytes) = (SseEvents::default(), 0);
         while !answer.is_done() {
-            let chunk = timeout(self.timeouts.idle, response.chunk())
+            // Servers that send the head at once still read the prompt or think; from the first words on, silence is a stall.
+            let patience = Instant::now() + self.timeouts.idle;
+            let (until, what) = match answer.has_begun() {
+                true => (patience, "go on with its answer"),
+                false => (begins_by, "begin its answer"),
+            };
+            let asked = Instant::now();
+            let chunk = timeout_at(until, response.chunk())
                 .await
-                .map_err(|_| late("go on with its answer", self.timeouts.idle))?
+                .map_err(|_| late(what, asked.elapsed()))?
                 .map_err(|error| lost(&error))?;
             let Some(chunk) = chunk else { break };
+            if bytes == 0 && is_web_page(None, &String::from_utf8_lossy(&chunk)) {
+                return Err(web_page(response.status().as_u16()));
+            }
             bytes += chunk.len();
             // A provider, or a server that poses as one, must not fill the host's memory.
             if bytes > MAX_ANSWER_BYTES {
@@ -197,6 +256,7 @@ async fn end(answer: AnswerParser, sender: &mut AnswerSender<'_>) -> Result<Answ
 async fn refused(mut response: Response) -> AttemptError {
     let status = response.status().as_u16();
     let after = retry_after(response.headers());
+    let named = content_type(response.headers()).map(str::to_owned);
     let mut body = Vec::new();
     while let Ok(Ok(Some(chunk))) = timeout(TAIL_TIMEOUT, response.chunk()).await {
         body.extend_from_slice(&chunk);
@@ -205,7 +265,28 @@ async fn refused(mut response: Response) -> AttemptError {
             break;
         }
     }
-    ProviderError::read(&String::from_utf8_lossy(&body)).judge(status, after)
+    let body = String::from_utf8_lossy(&body);
+    if is_web_page(named.as_deref(), &body) {
+        return judge_page(status, after);
+    }
+    ProviderError::read(&body).judge(status, after)
+}
+
+/// Classifies a refusal that is a web page: from the provider's own front, which says only that it is busy, or from somebody
+/// else.
+fn judge_page(status: u16, after: Option<Duration>) -> AttemptError {
+    match ProviderError::default().judge(status, after) {
+        AttemptError::Passing { after, .. } => {
+            let message = format!("the provider answers with status {status} and a web page (HTML)");
+            AttemptError::Passing { message, after }
+        }
+        AttemptError::Final(failure) if failure.code == ModelFailureCode::Rejected => web_page(status),
+        other => other,
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> Option<&str> {
+    headers.get(CONTENT_TYPE)?.to_str().ok()
 }
 
 /// Reads the delay that a provider asks for: in milliseconds from OpenAI, else in seconds. Dates are ignored.

@@ -25,6 +25,13 @@ const TOO_LONG: [&str; 13] = [
     "exceeded max context length",
     "input length exceeds",
 ];
+/// Texts by which providers report that an account has no money left: OpenAI (code, text), Anthropic, OpenRouter.
+const OUT_OF_CREDIT: [&str; 4] = [
+    "insufficient_quota",
+    "exceeded your current quota",
+    "credit balance is too low",
+    "insufficient credits",
+];
 /// Texts of rate limits, which are counted in tokens too but do not concern the window.
 const RATE: [&str; 3] = ["rate_limit", "rate limit", "per min"];
 
@@ -35,6 +42,8 @@ pub(super) enum AttemptError {
     Final(ModelFailure),
     /// Another attempt may help, after the delay that the provider asks for, if any.
     Passing { message: String, after: Option<Duration> },
+    /// Somebody else answers at the provider's address.
+    Stranger(String),
 }
 
 impl AttemptError {
@@ -47,6 +56,21 @@ impl AttemptError {
     }
 }
 
+/// True if the beginning of a body is a web page, whatever its type is called.
+pub(super) fn is_web_page(content_type: Option<&str>, body: &str) -> bool {
+    let named =
+        content_type.is_some_and(|name| name.trim_start().to_ascii_lowercase().starts_with("text/html"));
+    let begins = body.trim_start().get(..9).unwrap_or_default().to_ascii_lowercase();
+    named || begins.starts_with("<!doctype") || begins.starts_with("<html")
+}
+
+/// The error of a web page in the place of an answer.
+pub(super) fn web_page(status: u16) -> AttemptError {
+    AttemptError::Stranger(format!(
+        "a web page (HTML, status {status}) came in the place of a model's answer; the model's address is probably wrong"
+    ))
+}
+
 /// An error as a provider reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ProviderError {
@@ -57,7 +81,7 @@ pub(super) struct ProviderError {
 }
 
 impl ProviderError {
-    /// Reads the body of an HTTP response. Plain text and HTML become the message.
+    /// Reads the body of an HTTP response. Plain text becomes the message.
     pub(super) fn read(body: &str) -> Self {
         match serde_json::from_str::<Value>(body) {
             Ok(value) => Self::of(&value),
@@ -88,29 +112,29 @@ impl ProviderError {
         self.says_any(&TOO_LONG) && !self.says_any(&RATE)
     }
 
+    /// True if the account has nothing left to pay with; a limit per minute is something else.
+    fn is_out_of_credit(&self) -> bool {
+        self.says_any(&OUT_OF_CREDIT) && !self.says_any(&RATE)
+    }
+
     /// Classifies an HTTP response.
     pub(super) fn judge(self, status: u16, after: Option<Duration>) -> AttemptError {
-        let Self { kind, message } = &self;
+        let message = &self.message;
         match status {
             // Never with the provider's text: it often repeats parts of the key.
             401 | 403 => AttemptError::failed(
                 ModelFailureCode::Credentials,
-                format!("the provider refuses the operator's key (status {status})"),
+                format!("the provider does not accept the operator's key (status {status})"),
             ),
-            402 => {
-                AttemptError::failed(ModelFailureCode::Credentials, "the operator's account has no credit")
-            }
-            429 if kind.contains("insufficient_quota") => AttemptError::failed(
-                ModelFailureCode::Credentials,
-                "the operator's account has used up its quota",
-            ),
+            402 => no_credit(),
+            400..=499 if self.is_out_of_credit() => no_credit(),
             413 => AttemptError::failed(
                 ModelFailureCode::ContextTooLong,
                 "the request is too large for the provider",
             ),
-            300..=399 => AttemptError::failed(
-                ModelFailureCode::Rejected,
-                "the provider sends us elsewhere, and redirects are not followed; its base URL is wrong",
+            300..=399 => AttemptError::Stranger(
+                "the provider sends us elsewhere, and redirects are not followed; its base URL is wrong"
+                    .to_owned(),
             ),
             400..=599 if self.is_too_long() => {
                 AttemptError::failed(ModelFailureCode::ContextTooLong, message.clone())
@@ -134,7 +158,7 @@ impl ProviderError {
         if ["authentication", "permission"].iter().any(|kind| self.kind.contains(kind)) {
             return AttemptError::failed(
                 ModelFailureCode::Credentials,
-                "the provider refuses the operator's key",
+                "the provider does not accept the operator's key",
             );
         }
         if self.kind.contains("invalid_request") {
@@ -142,6 +166,14 @@ impl ProviderError {
         }
         AttemptError::passing(format!("the provider failed in the middle of its answer: {}", self.message))
     }
+}
+
+/// The key is right, and the account behind it can't pay.
+fn no_credit() -> AttemptError {
+    AttemptError::failed(
+        ModelFailureCode::Credentials,
+        "the operator's account has used up its quota or credit; its key is right",
+    )
 }
 
 fn text_of(value: &Value) -> String {

@@ -3,7 +3,7 @@ use super::*;
 fn code(status: u16, body: &str) -> Result<ModelFailureCode, String> {
     match ProviderError::read(body).judge(status, None) {
         AttemptError::Final(failure) => Ok(failure.code),
-        AttemptError::Passing { message, .. } => Err(message),
+        AttemptError::Passing { message, .. } | AttemptError::Stranger(message) => Err(message),
     }
 }
 
@@ -53,7 +53,14 @@ fn limits_per_minute_pass_and_quotas_do_not() {
     let per_minute = r#"{"error":{"message":"Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000","type":"tokens","code":"rate_limit_exceeded"}}"#;
     assert!(code(429, per_minute).is_err());
     let quota = r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
-    assert_eq!(code(429, quota), Ok(ModelFailureCode::Credentials));
+    let credit = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#;
+    for (status, body) in [(429, quota), (400, credit), (402, "{}")] {
+        let AttemptError::Final(failure) = ProviderError::read(body).judge(status, None) else {
+            panic!("{body}")
+        };
+        assert_eq!(failure.code, ModelFailureCode::Credentials);
+        assert!(failure.message.contains("its key is right"), "{}", failure.message);
+    }
     for status in [408, 500, 502, 503, 504, 529] {
         assert!(code(status, "{}").is_err(), "{status}");
     }
@@ -79,7 +86,6 @@ fn other_refusals_are_final_and_told_in_one_bounded_line() {
         ),
         (400, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#, "field required"),
         (422, "<html>\n<b>no</b>\u{7}", "<html> <b>no</b>"),
-        (302, "", "redirects are not followed"),
         (418, "null", "status 418"),
     ] {
         let AttemptError::Final(failure) = ProviderError::read(body).judge(status, None) else {
@@ -91,4 +97,23 @@ fn other_refusals_are_final_and_told_in_one_bounded_line() {
     let long = ProviderError::read(&"word ".repeat(10_000)).message;
     assert!(long.len() < MAX_MESSAGE_BYTES + 10 && long.ends_with('…'));
     assert!(ProviderError::read(&"x".repeat(10_000)).message.len() < MAX_MESSAGE_BYTES);
+}
+
+#[test]
+fn a_web_page_is_told_from_an_answer_by_its_type_or_its_beginning() {
+    for (kind, body) in [
+        (Some("text/html; charset=utf-8"), ""),
+        (Some("TEXT/HTML"), "{}"),
+        (None, "\n<!DOCTYPE html><title>hi</title>"),
+        (Some("application/json"), "<HTML lang=en>"),
+    ] {
+        assert!(is_web_page(kind, body), "{kind:?} {body}");
+    }
+    for (kind, body) in [(Some("application/json"), "{}"), (None, "data: {}"), (None, ""), (None, "<htm")] {
+        assert!(!is_web_page(kind, body), "{kind:?} {body}");
+    }
+    let elsewhere = ProviderError::read("").judge(302, None);
+    assert!(
+        matches!(elsewhere, AttemptError::Stranger(message) if message.contains("redirects are not followed"))
+    );
 }

@@ -11,14 +11,16 @@ pub struct ProviderTimeouts {
     pub queue: Duration,
     /// Longest wait for a connection.
     pub connect: Duration,
-    /// Longest wait for the head of an answer. Local servers read the whole prompt first.
+    /// Longest wait until an answer begins. Local servers read the whole prompt first, and some models think before they speak.
     pub first_byte: Duration,
-    /// Longest wait for the next bytes of an answer. Some models think for minutes in between.
+    /// Longest wait for the next bytes of an answer that has begun.
     pub idle: Duration,
     /// Longest time for a whole answer.
     pub whole: Duration,
-    /// Attempts for one call, the first included.
+    /// Attempts for one call, the first included. The default leaves the bound to `trouble`.
     pub attempts: u32,
+    /// Longest time from the beginning of the first attempt to the beginning of an answer.
+    pub trouble: Duration,
     /// Delay before the second attempt, doubled before each later one.
     pub backoff: Duration,
     /// Longest delay between two attempts. If a provider asks for more, the call fails.
@@ -31,9 +33,10 @@ impl Default for ProviderTimeouts {
             queue: Duration::from_secs(600),
             connect: Duration::from_secs(10),
             first_byte: Duration::from_secs(600),
-            idle: Duration::from_secs(300),
+            idle: Duration::from_secs(60),
             whole: Duration::from_secs(3600),
-            attempts: 5,
+            attempts: u32::MAX,
+            trouble: Duration::from_secs(600),
             backoff: Duration::from_millis(500),
             longest_wait: Duration::from_secs(60),
         }
@@ -93,9 +96,9 @@ mod tests {
         let wait = |failed, chance| timeouts.wait(failed, None, chance).map(|wait| wait.as_millis());
         assert_eq!((wait(1, 0.0), wait(1, 1.0)), (Some(250), Some(500)));
         assert_eq!((wait(4, 0.0), wait(4, 1.0)), (Some(2000), Some(4000)));
-        assert_eq!(wait(5, 0.0), None);
-        let endless = ProviderTimeouts { attempts: u32::MAX, ..timeouts };
-        assert_eq!(endless.wait(u32::MAX - 1, None, 1.0), Some(Duration::from_secs(60)));
+        assert_eq!(wait(u32::MAX - 1, 1.0), Some(60_000));
+        let few = ProviderTimeouts { attempts: 5, ..timeouts };
+        assert_eq!(few.wait(5, None, 0.0), None);
     }
 
     #[test]

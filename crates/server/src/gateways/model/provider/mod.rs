@@ -27,7 +27,8 @@ pub use recording::recording_of;
 pub use secret::{ApiKey, BadKey};
 pub use specs::{BadModelSpec, ModelSpec, PROVIDERS, Provider};
 
-pub(super) use client::AnswerEnd;
+pub(crate) use client::ModelPause;
+pub(super) use client::{AnswerEnd, AskFailure};
 pub(crate) use models::{Model, Models, NoModel};
 pub(crate) use recorder::AnswerRecorder;
 pub(super) use recording::gather;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sandyard_protocol::{ModelCall, ModelEvent, ModelFacts, ModelFailure};
+use sandyard_protocol::{ModelCall, ModelEvent, ModelFacts};
 use tokio::sync::mpsc;
 
-use super::client::{AnswerEnd, Endpoint};
+use super::client::{AnswerEnd, AskFailure, Endpoint, PauseObserver};
 use super::http::{self, HttpError, ProviderTimeouts};
 use super::replay::{Replay, ReplayError};
 use super::secret::{ApiKey, BadKey};
@@ -136,15 +136,17 @@ impl Model {
         }
     }
 
-    /// Makes a call. Text and tool calls go to `out` as they arrive. Dropping the future cancels the call.
+    /// Makes a call. Text and tool calls go to `out` as they arrive, pauses between attempts to `paused`. Dropping the future
+    /// cancels the call.
     pub(in crate::gateways::model) async fn ask(
         &self,
         call: &ModelCall,
         out: &mpsc::Sender<ModelEvent>,
-    ) -> Result<AnswerEnd, ModelFailure> {
+        paused: PauseObserver<'_>,
+    ) -> Result<AnswerEnd, AskFailure> {
         match &self.upstream {
-            Upstream::Remote { endpoint, model } => endpoint.ask(model, call, out).await,
-            Upstream::Replay(replay) => replay.ask(call, out).await,
+            Upstream::Remote { endpoint, model } => endpoint.ask(model, call, out, paused).await,
+            Upstream::Replay(replay) => Ok(replay.ask(call, out).await?),
         }
     }
 }

@@ -187,6 +187,8 @@ pub(super) struct OpenAiAnswer {
     finish: Option<String>,
     refused: bool,
     usage: ModelUsage,
+    /// True once a piece of text or of a call came.
+    begun: bool,
     done: bool,
 }
 
@@ -194,7 +196,7 @@ impl OpenAiAnswer {
     /// Begins the answer to a conversation of `turn` messages.
     pub(super) fn new(turn: usize) -> Self {
         let usage = ModelUsage::default();
-        Self { turn, calls: Vec::new(), finish: None, refused: false, usage, done: false }
+        Self { turn, calls: Vec::new(), finish: None, refused: false, usage, begun: false, done: false }
     }
 
     /// Takes the data of one server-sent event. Returns the new parts of the answer.
@@ -220,6 +222,7 @@ impl OpenAiAnswer {
         for choice in chunk.choices.unwrap_or_default() {
             self.take_choice(choice, &mut events)?;
         }
+        self.begun |= !events.is_empty() || !self.calls.is_empty();
         Ok(events)
     }
 
@@ -287,6 +290,11 @@ impl OpenAiAnswer {
         let new = self.calls.len();
         self.calls.push(OpenAiCallSlot { index, call });
         Ok(&mut self.calls[new].call)
+    }
+
+    /// True if a part of the answer was taken.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
     }
 
     /// True if the provider has marked the end of the answer.

@@ -81,6 +81,14 @@ impl AnswerParser {
         }
     }
 
+    /// True if a part of the answer was taken, whether it was passed on or not.
+    pub(super) fn has_begun(&self) -> bool {
+        match self {
+            Self::OpenAi(answer) => answer.has_begun(),
+            Self::Anthropic(answer) => answer.has_begun(),
+        }
+    }
+
     /// True if the provider has marked the end of the answer.
     pub(super) fn is_done(&self) -> bool {
         match self {

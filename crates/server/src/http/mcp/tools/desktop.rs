@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::answer::{ToolAnswer, readable};
 use super::super::arguments::Arguments;
 use super::super::call::{ApiCall, CallVerb};
-use super::{McpToolContext, ToolEffect, ToolEntry, job_id};
+use super::{McpToolContext, ToolEffect, ToolEntry, job_id, output_schema};
 
 pub(super) const ENTRIES: &[ToolEntry] = &[
     ToolEntry {
@@ -36,6 +36,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "actions"],
+        output: Some(output_schema::<GuiView>),
         run: |context, arguments| Box::pin(act(context, arguments)),
     },
     ToolEntry {
@@ -50,6 +51,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
+        output: None,
         run: |context, arguments| Box::pin(screenshot(context, arguments)),
     },
 ];
@@ -57,7 +59,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
 async fn act(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/gui")).json(&arguments.rest());
-    let view: GuiView = context.send(call).await?.view()?;
+    let mut view: GuiView = context.send(call).await?.view()?;
     let mut answer = ToolAnswer::default();
     for (index, result) in view.results.iter().enumerate() {
         let mut line =
@@ -88,7 +90,9 @@ async fn act(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<To
     if !view.completed {
         answer.text("[not all actions were done: nothing after the one that failed was tried]");
     }
-    Ok(answer)
+    // Shown above, within bounds.
+    view.results.iter_mut().for_each(|result| result.image = None);
+    Ok(answer.with(&view))
 }
 
 async fn screenshot(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {

@@ -3,17 +3,19 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandyard_api::{
-    ApiError, EntryKind, ErrorCode, FileStatView, JobId, ListingView, SearchView, workspace_path,
+    ApiError, EntryKind, ErrorCode, FileStatView, JobIdPrefix, ListingView, SearchView, workspace_path,
 };
 use serde_json::json;
 
 use super::super::answer::{MAX_TEXT_BYTES, ToolAnswer, readable};
 use super::super::arguments::Arguments;
 use super::super::call::{ApiCall, ApiReply, CallVerb};
-use super::{McpToolContext, ToolEffect, ToolEntry, job_id};
+use super::{McpToolContext, ToolEffect, ToolEntry, job_id, output_schema};
 
 /// Bytes of a file in one call.
 const READ_BYTES: std::ops::RangeInclusive<u64> = 1..=1024 * 1024;
+/// Most entries of a folder and most hits of a search in one answer: what a model reads, and no more.
+const MAX_ENTRIES: usize = 500;
 /// Longest picture that is shown.
 const PICTURE_BYTES: u64 = 5 * 1024 * 1024;
 
@@ -34,6 +36,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "path"],
+        output: None,
         run: |context, arguments| Box::pin(read(context, arguments)),
     },
     ToolEntry {
@@ -52,6 +55,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "path"],
+        output: Some(output_schema::<FileStatView>),
         run: |context, arguments| Box::pin(write(context, arguments)),
     },
     ToolEntry {
@@ -76,7 +80,24 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "path", "edits"],
+        output: Some(output_schema::<FileStatView>),
         run: |context, arguments| Box::pin(edit(context, arguments)),
+    },
+    ToolEntry {
+        name: "delete_file",
+        title: "Delete a file",
+        description: "Deletes a file of a live sandbox's workspace, or a folder with all that is in it if `recursive` is true.",
+        effect: ToolEffect::Changes,
+        properties: || {
+            json!({
+                "job_id": job_id(),
+                "path": {"type": "string", "description": "Relative to /workspace"},
+                "recursive": {"type": "boolean", "description": "Delete a folder that is not empty"},
+            })
+        },
+        required: &["job_id", "path"],
+        output: None,
+        run: |context, arguments| Box::pin(delete(context, arguments)),
     },
     ToolEntry {
         name: "list_files",
@@ -91,6 +112,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
+        output: Some(output_schema::<ListingView>),
         run: |context, arguments| Box::pin(list(context, arguments)),
     },
     ToolEntry {
@@ -107,6 +129,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "text"],
+        output: Some(output_schema::<SearchView>),
         run: |context, arguments| Box::pin(search(context, arguments)),
     },
 ];
@@ -126,7 +149,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// The route of a path. It is checked before it becomes part of an address, because clients of HTTP resolve `..` themselves.
-fn route(id: &JobId, path: &str) -> Result<String, ApiError> {
+fn route(id: &JobIdPrefix, path: &str) -> Result<String, ApiError> {
     Ok(format!("/jobs/{id}/files/{}", escape(workspace_path(in_workspace(path))?)))
 }
 
@@ -228,7 +251,7 @@ async fn write(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<
     let mut call = ApiCall::new(CallVerb::Put, format!("{}{mode}", route(&id, &path)?));
     call.body = body.into();
     let view: FileStatView = context.send(call).await?.view()?;
-    Ok(ToolAnswer::of(format!("wrote {} bytes to {}", view.size, view.path)))
+    Ok(ToolAnswer::of(format!("wrote {} bytes to {}", view.size, view.path)).with(&view))
 }
 
 async fn edit(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
@@ -236,7 +259,16 @@ async fn edit(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<T
     let path = arguments.needed_text("path")?;
     let call = ApiCall::new(CallVerb::Patch, route(&id, &path)?).json(&arguments.rest());
     let view: FileStatView = context.send(call).await?.view()?;
-    Ok(ToolAnswer::of(format!("edited {}, now {} bytes", view.path, view.size)))
+    Ok(ToolAnswer::of(format!("edited {}, now {} bytes", view.path, view.size)).with(&view))
+}
+
+async fn delete(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let path = arguments.needed_text("path")?;
+    let query = if arguments.truth("recursive")? { "?recursive=1" } else { "" };
+    let call = ApiCall::new(CallVerb::Delete, format!("{}{query}", route(&id, &path)?));
+    context.send(call).await?.accepted()?;
+    Ok(ToolAnswer::of("deleted"))
 }
 
 async fn list(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
@@ -253,9 +285,13 @@ async fn list(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<T
     Ok(listing(reply.view()?))
 }
 
-fn listing(view: ListingView) -> ToolAnswer {
+fn listing(mut view: ListingView) -> ToolAnswer {
     if view.entries.is_empty() {
-        return ToolAnswer::of("[the folder is empty]");
+        return ToolAnswer::of("[the folder is empty]").with(&view);
+    }
+    if view.entries.len() > MAX_ENTRIES {
+        view.entries.truncate(MAX_ENTRIES);
+        view.next = view.entries.last().map(|entry| entry.name.clone());
     }
     let lines = view.entries.iter().map(|entry| match (entry.kind, &entry.target) {
         (EntryKind::Directory, _) => format!("{}/", entry.name),
@@ -264,10 +300,10 @@ fn listing(view: ListingView) -> ToolAnswer {
         (EntryKind::Symlink | EntryKind::Other, _) => format!("{}  (special)", entry.name),
     });
     let mut answer = ToolAnswer::of(readable(&lines.collect::<Vec<_>>().join("\n")));
-    if let Some(next) = view.next {
+    if let Some(next) = &view.next {
         answer.text(format!("[there are more: pass after `{next}`]"));
     }
-    answer
+    answer.with(&view)
 }
 
 async fn search(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
@@ -275,9 +311,13 @@ async fn search(context: McpToolContext<'_>, mut arguments: Arguments) -> Result
     let text = arguments.needed_text("text")?;
     let path = arguments.text("path")?.unwrap_or_default();
     let call = ApiCall::new(CallVerb::Get, format!("{}?search={}", route(&id, &path)?, escape(&text)));
-    let view: SearchView = context.send(call).await?.view()?;
+    let mut view: SearchView = context.send(call).await?.view()?;
     if view.hits.is_empty() {
-        return Ok(ToolAnswer::of("[nothing found]"));
+        return Ok(ToolAnswer::of("[nothing found]").with(&view));
+    }
+    if view.hits.len() > MAX_ENTRIES {
+        view.hits.truncate(MAX_ENTRIES);
+        view.truncated = true;
     }
     let lines = view.hits.iter().map(|hit| match hit.line {
         0 => hit.path.clone(),
@@ -287,7 +327,7 @@ async fn search(context: McpToolContext<'_>, mut arguments: Arguments) -> Result
     if view.truncated {
         answer.text("[there are more hits: look for something rarer, or in one folder]");
     }
-    Ok(answer)
+    Ok(answer.with(&view))
 }
 
 #[cfg(test)]
@@ -307,7 +347,7 @@ mod tests {
 
     #[test]
     fn paths_are_escaped_and_taken_below_the_workspace() {
-        let id = JobId::from_random([0; 16]);
+        let id = JobIdPrefix::parse(&"a".repeat(26)).unwrap();
         let expected = format!("/jobs/{id}/files/a%20b/%3F%23%25.txt");
         for path in ["a b/?#%.txt", "/workspace/a b/?#%.txt", "./a b/?#%.txt"] {
             assert_eq!(route(&id, path).unwrap(), expected);

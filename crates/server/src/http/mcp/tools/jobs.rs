@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sandyard_api::{
-    ApiError, JobId, JobKind, JobListView, JobState, JobView, ScheduleBody, ScheduleView, TicketView, bounds,
+    ApiError, JobKind, JobListView, JobState, JobView, ScheduleBody, ScheduleView, TicketView, bounds,
 };
 use sandyard_explain::Explanation;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::answer::{MAX_TEXT_BYTES, ToolAnswer, readable};
 use super::super::arguments::Arguments;
 use super::super::call::{ApiCall, CallVerb};
-use super::{McpToolContext, ToolEffect, ToolEntry, job_id};
+use super::{McpToolContext, ToolEffect, ToolEntry, job_id, output_schema};
 
 /// One poll of a job that is waited for. A change between two polls is seen this much later.
 const POLL_S: u64 = 5;
@@ -36,6 +36,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         effect: ToolEffect::Adds,
         properties: schedule_properties,
         required: &[],
+        output: Some(output_schema::<JobView>),
         run: |context, arguments| Box::pin(schedule(context, arguments)),
     },
     ToolEntry {
@@ -53,6 +54,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
+        output: Some(output_schema::<JobView>),
         run: |context, arguments| Box::pin(status(context, arguments)),
     },
     ToolEntry {
@@ -70,6 +72,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &[],
+        output: Some(output_schema::<JobListView>),
         run: |context, arguments| Box::pin(list(context, arguments)),
     },
     ToolEntry {
@@ -80,7 +83,19 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         effect: ToolEffect::Changes,
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
+        output: Some(output_schema::<JobView>),
         run: |context, arguments| Box::pin(cancel(context, arguments)),
+    },
+    ToolEntry {
+        name: "delete_job",
+        title: "Delete a job",
+        description: "Deletes a job with its sandbox, its files, its result and its output, for good. A running one is cancelled first. \
+            To end a job and keep its result, use cancel_job.",
+        effect: ToolEffect::Changes,
+        properties: || json!({"job_id": job_id()}),
+        required: &["job_id"],
+        output: None,
+        run: |context, arguments| Box::pin(delete(context, arguments)),
     },
     ToolEntry {
         name: "reply_to_job",
@@ -95,6 +110,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "text"],
+        output: None,
         run: |context, arguments| Box::pin(reply(context, arguments)),
     },
     ToolEntry {
@@ -112,6 +128,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
+        output: None,
         run: |context, arguments| Box::pin(logs(context, arguments)),
     },
     ToolEntry {
@@ -123,6 +140,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         effect: ToolEffect::Adds,
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
+        output: Some(output_schema::<TicketView>),
         run: |context, arguments| Box::pin(download_link(context, arguments)),
     },
     ToolEntry {
@@ -130,10 +148,11 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         title: "Explain a result",
         description: "Explains the code in an ended job's workspace, in Markdown: what it is, how to run and test it, its parts and \
             how they use each other, where to change what. Computed from the code itself; every use between parts was found \
-            in a file.",
+            in a file. For a job that began with files or a repository, also what it changed.",
         effect: ToolEffect::Reads,
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
+        output: None,
         run: |context, arguments| Box::pin(explain(context, arguments)),
     },
 ];
@@ -168,22 +187,23 @@ async fn schedule(context: McpToolContext<'_>, mut arguments: Arguments) -> Resu
     }
     let scheduled: ScheduleView = context.send(call).await?.view()?;
     match wait_s.filter(|wait_s| *wait_s > 0) {
-        Some(wait_s) => Ok(describe(context, watch(context, &scheduled.job_id, wait_s).await?)),
-        None => Ok(ToolAnswer::of(format!(
-            "scheduled job {}; job_status with wait_s tells how it goes",
-            scheduled.job_id
-        ))),
+        Some(wait_s) => Ok(describe(context, watch(context, scheduled.job_id.as_str(), wait_s).await?)),
+        None => {
+            let view = watch(context, scheduled.job_id.as_str(), 0).await?;
+            let said = format!("scheduled job {}; job_status with wait_s tells how it goes", view.job_id);
+            Ok(ToolAnswer::of(said).with(&without_empty(&for_model(context, view))))
+        }
     }
 }
 
 async fn status(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let wait_s = arguments.whole("wait_s", bounds::WAIT_S)?.unwrap_or(0);
-    Ok(describe(context, watch(context, &id, wait_s).await?))
+    Ok(describe(context, watch(context, id.as_str(), wait_s).await?))
 }
 
 /// Waits until a job has ended or asks something, at most this many seconds, and returns its status.
-async fn watch(context: McpToolContext<'_>, id: &JobId, wait_s: u64) -> Result<JobView, ApiError> {
+async fn watch(context: McpToolContext<'_>, id: &str, wait_s: u64) -> Result<JobView, ApiError> {
     let deadline = Instant::now() + Duration::from_secs(wait_s);
     let mut look_s = 0;
     loop {
@@ -199,25 +219,44 @@ async fn watch(context: McpToolContext<'_>, id: &JobId, wait_s: u64) -> Result<J
 
 /// A status for a model: its members, then the output as it is.
 fn describe(context: McpToolContext<'_>, view: JobView) -> ToolAnswer {
-    let mut answer = ToolAnswer::of(facts(context, &view));
+    let view = for_model(context, view);
+    let mut answer = ToolAnswer::of(facts(&view));
     for (name, output) in [("stdout", &view.stdout), ("stderr", &view.stderr)] {
         if !output.is_empty() {
-            answer.text(format!("[end of {name}]\n{}", readable(output)));
+            answer.text(format!("[end of {name}]\n{output}"));
         }
     }
-    answer
+    answer.with(&without_empty(&view))
 }
 
-/// A job's members as JSON, without its output and without empty ones.
-fn facts(context: McpToolContext<'_>, view: &JobView) -> String {
-    let mut value = serde_json::to_value(view).unwrap_or_default();
+/// A status without the proof of its audit, with output to read and addresses to open.
+fn for_model(context: McpToolContext<'_>, mut view: JobView) -> JobView {
+    let whole = |path: &mut String| *path = format!("{}{path}", context.address);
+    view.audit = None;
+    view.stdout = readable(&view.stdout);
+    view.stderr = readable(&view.stderr);
+    whole(&mut view.desktop_url);
+    whole(&mut view.lab_url);
+    view.download_url.iter_mut().for_each(whole);
+    view
+}
+
+/// A job's members as JSON, without its output.
+fn facts(view: &JobView) -> String {
+    let mut value = without_empty(view);
     if let Value::Object(members) = &mut value {
-        members.retain(|name, value| !matches!(name.as_str(), "stdout" | "stderr") && !value.is_null());
-        for (_, path) in members.iter_mut().filter(|(name, _)| name.ends_with("_url")) {
-            *path = Value::String(format!("{}{}", context.address, path.as_str().unwrap_or_default()));
-        }
+        members.retain(|name, _| !matches!(name.as_str(), "stdout" | "stderr"));
     }
     serde_json::to_string_pretty(&value).unwrap_or_default()
+}
+
+/// A job's members as JSON, without those that say nothing.
+fn without_empty(view: &JobView) -> Value {
+    let mut value = serde_json::to_value(view).unwrap_or_default();
+    if let Value::Object(members) = &mut value {
+        members.retain(|_, value| !value.is_null());
+    }
+    value
 }
 
 async fn list(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
@@ -229,13 +268,16 @@ async fn list(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<T
         }
     }
     let page: JobListView = context.send(ApiCall::new(CallVerb::Get, path)).await?.view()?;
-    if page.jobs.is_empty() {
-        return Ok(ToolAnswer::of("there are no such jobs"));
+    let jobs: Vec<JobView> = page.jobs.into_iter().map(|job| for_model(context, job)).collect();
+    let told = jobs.iter().map(without_empty).collect::<Vec<_>>();
+    let told = json!({"jobs": told, "cursor": page.cursor});
+    if jobs.is_empty() {
+        return Ok(ToolAnswer::of("there are no such jobs").with(&told));
     }
-    let lines = page.jobs.iter().map(|job| {
+    let lines = jobs.iter().map(|job| {
         let brief = json!({
-            "job_id": job.job_id, "name": job.name, "kind": job.kind, "state": job.state, "sandbox": job.sandbox,
-            "created_at": job.created_at, "exit_code": job.exit_code,
+            "job_id": job.job_id, "name": job.name, "kind": job.kind, "input": job.input, "state": job.state,
+            "sandbox": job.sandbox, "created_at": job.created_at, "exit_code": job.exit_code,
         });
         brief.to_string()
     });
@@ -243,17 +285,18 @@ async fn list(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<T
     if let Some(cursor) = page.cursor {
         answer.text(format!("[there are more: pass cursor `{cursor}`]"));
     }
-    Ok(answer)
+    Ok(answer.with(&told))
 }
 
 async fn cancel(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let view: JobView =
         context.send(ApiCall::new(CallVerb::Post, format!("/jobs/{id}/cancel"))).await?.view()?;
-    Ok(ToolAnswer::of(match view.state.is_terminal() {
+    let said = match view.state.is_terminal() {
         true => format!("the job is {}", view.state.as_str()),
         false => "the job is being cancelled; job_status with wait_s tells when it has ended".to_owned(),
-    }))
+    };
+    Ok(ToolAnswer::of(said).with(&without_empty(&for_model(context, view))))
 }
 
 async fn reply(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
@@ -280,6 +323,18 @@ async fn explain(context: McpToolContext<'_>, mut arguments: Arguments) -> Resul
     Ok(ToolAnswer::of(readable(&explanation.markdown)))
 }
 
+async fn delete(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    context.send(ApiCall::new(CallVerb::Delete, format!("/jobs/{id}"))).await?.accepted()?;
+    Ok(ToolAnswer::of("deleted"))
+}
+
+/// The whole address of a ticket.
+pub(super) fn link(context: McpToolContext<'_>, mut ticket: TicketView) -> ToolAnswer {
+    ticket.url = format!("{}{}", context.address, ticket.url);
+    ToolAnswer::of(ticket.url.clone()).with(&ticket)
+}
+
 async fn download_link(
     context: McpToolContext<'_>,
     mut arguments: Arguments,
@@ -295,5 +350,5 @@ async fn download_link(
     }
     let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/tickets")).json(&json!({"for": "download"}));
     let ticket: TicketView = context.send(call).await?.view()?;
-    Ok(ToolAnswer::of(format!("{}{}", context.address, ticket.url)))
+    Ok(link(context, ticket))
 }

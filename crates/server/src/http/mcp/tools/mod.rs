@@ -6,14 +6,18 @@
 mod desktop;
 mod files;
 mod jobs;
+mod kernels;
+mod ports;
 mod programs;
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{Tool, ToolAnnotations};
 use sandyard_api::ApiError;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use super::answer::ToolAnswer;
 use super::arguments::Arguments;
@@ -39,6 +43,8 @@ pub(super) struct ToolEntry {
     /// The properties of its arguments, as JSON Schema.
     properties: fn() -> Value,
     required: &'static [&'static str],
+    /// The schema of its structured answer, if it has one beside the text.
+    output: Option<fn() -> Map<String, Value>>,
     run: for<'a> fn(McpToolContext<'a>, Arguments) -> ToolWork<'a>,
 }
 
@@ -61,7 +67,8 @@ impl McpToolContext<'_> {
 }
 
 /// All tools, in the order in which a client lists them.
-static ENTRIES: &[&[ToolEntry]] = &[jobs::ENTRIES, programs::ENTRIES, files::ENTRIES, desktop::ENTRIES];
+static ENTRIES: &[&[ToolEntry]] =
+    &[jobs::ENTRIES, programs::ENTRIES, kernels::ENTRIES, files::ENTRIES, desktop::ENTRIES, ports::ENTRIES];
 
 /// All tools, as the protocol describes them.
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| entries().map(ToolEntry::describe).collect());
@@ -94,9 +101,13 @@ impl ToolEntry {
             .read_only(effect == ToolEffect::Reads)
             .destructive(effect == ToolEffect::Changes)
             .open_world(false);
-        Tool::new(self.name, self.description, Arc::new(schema))
+        let tool = Tool::new(self.name, self.description, Arc::new(schema))
             .with_title(self.title)
-            .with_annotations(hints)
+            .with_annotations(hints);
+        match self.output {
+            Some(output) => tool.with_raw_output_schema(Arc::new(output())),
+            None => tool,
+        }
     }
 
     /// Runs the tool. Rejects arguments that its schema does not name.
@@ -112,9 +123,24 @@ impl ToolEntry {
     }
 }
 
+/// The JSON Schema of a view of the API, with the types that it refers to.
+fn output_schema<T: ToSchema>() -> Map<String, Value> {
+    let mut referred = Vec::new();
+    T::schemas(&mut referred);
+    let types: BTreeMap<String, _> = referred.into_iter().collect();
+    let whole = json!({"view": T::schema(), "types": types}).to_string();
+    // The API's document keeps its types elsewhere.
+    let whole = whole.replace("#/components/schemas/", "#/$defs/");
+    let mut whole: Value = serde_json::from_str(&whole).unwrap_or_default();
+    let types = whole["types"].take();
+    let Value::Object(mut schema) = whole["view"].take() else { return Map::new() };
+    schema.insert("$defs".to_owned(), types);
+    schema
+}
+
 /// The property that nearly every tool has.
 fn job_id() -> Value {
-    json!({"type": "string", "description": "The job, as schedule_job or list_jobs names it"})
+    json!({"type": "string", "description": "The job: its id, as schedule_job or list_jobs names it, or at least the first 4 letters of it"})
 }
 
 #[cfg(test)]
@@ -131,6 +157,14 @@ mod tests {
             let properties = tool.input_schema["properties"].as_object().unwrap();
             for (name, schema) in properties {
                 assert!(schema["description"].is_string(), "{}.{name} is not explained", entry.name);
+            }
+            if let Some(output) = &tool.output_schema {
+                assert_eq!(output["type"], "object", "{}: clients refuse any other", entry.name);
+                let text = serde_json::to_string(output).unwrap();
+                for reference in text.split("\"#/").skip(1).filter_map(|rest| rest.split('"').next()) {
+                    let place = Value::Object(output.as_ref().clone());
+                    assert!(place.pointer(&format!("/{reference}")).is_some(), "{}: {reference}", entry.name);
+                }
             }
             for needed in entry.required {
                 assert!(properties.contains_key(*needed), "{}.{needed}", entry.name);

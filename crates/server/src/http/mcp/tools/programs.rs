@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::answer::{ToolAnswer, readable};
 use super::super::arguments::Arguments;
 use super::super::call::{ApiCall, CallVerb};
-use super::{McpToolContext, ToolEffect, ToolEntry, job_id};
+use super::{McpToolContext, ToolEffect, ToolEntry, job_id, output_schema};
 
 /// Ends a command or code that names no limit of its own: clients of this protocol seldom wait longer.
 const DEFAULT_TIMEOUT_S: u64 = 120;
@@ -33,6 +33,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "command"],
+        output: Some(output_schema::<ShellView>),
         run: |context, arguments| Box::pin(shell(context, arguments)),
     },
     ToolEntry {
@@ -53,6 +54,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "language", "code"],
+        output: Some(output_schema::<CodeView>),
         run: |context, arguments| Box::pin(code(context, arguments)),
     },
 ];
@@ -72,13 +74,15 @@ async fn shell(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<
     // A client that gives the call up must not leave the command running.
     body["interrupt_on_disconnect"] = Value::Bool(true);
     let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/shell")).json(&body);
-    let view: ShellView = context.send(call).await?.view()?;
+    let mut view: ShellView = context.send(call).await?.view()?;
+    view.stdout = readable(&view.stdout);
+    view.stderr = readable(&view.stderr);
     let mut text = streams(&view.stdout, &view.stderr);
     if view.timed_out {
         text.push_str("[ended: its time was up]\n");
     }
     text.push_str(&format!("[exit code {}]", view.exit_code));
-    Ok(ToolAnswer::of(text))
+    Ok(ToolAnswer::of(text).with(&view))
 }
 
 /// Both outputs with a line between them; each ends its last line.
@@ -104,7 +108,9 @@ async fn code(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<T
     // A client that gives the call up must not leave the kernel busy.
     body["interrupt_on_disconnect"] = Value::Bool(true);
     let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/code")).json(&body);
-    let view: CodeView = context.send(call).await?.view()?;
+    let mut view: CodeView = context.send(call).await?.view()?;
+    view.stdout = readable(&view.stdout);
+    view.stderr = readable(&view.stderr);
     let mut answer = ToolAnswer::of(streams(&view.stdout, &view.stderr));
     for forms in &view.outputs {
         show(&mut answer, forms.iter().map(|(mime, value)| (mime.as_str(), value)).collect());
@@ -121,7 +127,9 @@ async fn code(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<T
         let status = serde_json::to_value(view.status).unwrap_or_default();
         answer.text(format!("[{}]", status.as_str().unwrap_or("ended early")));
     }
-    Ok(answer)
+    // Shown above, within bounds.
+    view.outputs.clear();
+    Ok(answer.with(&view))
 }
 
 /// Adds one rich output in its most useful form: a picture, else text, else the names of its forms.

@@ -1,4 +1,4 @@
-//! `.gitignore` files: patterns of one folder, and whether they exclude a path below it.
+//! `.gitignore` files: patterns of one folder, and whether they exclude a path below it. For all who walk over a project.
 
 /// Patterns read from one file. More are no rules that people keep.
 const MAX_PATTERNS: usize = 2000;
@@ -19,7 +19,7 @@ struct IgnorePattern {
 
 /// The patterns of one folder.
 #[derive(Clone, Debug)]
-pub(super) struct IgnoreRules {
+pub struct IgnoreRules {
     /// Path of the folder, empty or with a slash at its end.
     base: String,
     patterns: Vec<IgnorePattern>,
@@ -27,13 +27,13 @@ pub(super) struct IgnoreRules {
 
 impl IgnoreRules {
     /// Reads a `.gitignore` of the folder `base`.
-    pub(super) fn parse(base: &str, text: &str) -> Self {
+    pub fn parse(base: &str, text: &str) -> Self {
         let patterns = text.lines().filter_map(parse_line).take(MAX_PATTERNS).collect();
         Self { base: base.to_owned(), patterns }
     }
 
     /// `Some(true)` if the last pattern that fits excludes the path, `Some(false)` if it includes it again.
-    pub(super) fn decide(&self, path: &str, is_folder: bool) -> Option<bool> {
+    pub fn decide(&self, path: &str, is_folder: bool) -> Option<bool> {
         let below = path.strip_prefix(&self.base)?;
         let name = below.rsplit('/').next().unwrap_or(below);
         let fits = |pattern: &&IgnorePattern| {

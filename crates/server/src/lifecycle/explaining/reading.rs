@@ -1,0 +1,75 @@
+//! The reader in the guest: it gets itself, the notes about the job, and the start of the workspace as input.
+
+use std::time::Duration;
+
+use sandyard_explain::{ExplainedFacts, JobNotes};
+use sandyard_sandbox::machine::Machine;
+use tokio::io::AsyncReadExt as _;
+
+use super::ExplainError;
+use crate::lifecycle::guest_scripts::GuestScript;
+use crate::lifecycle::start_tree::StartTree;
+
+/// Time for the facts. A tree that takes longer gets no explanation.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time for the start of the workspace beside it.
+const START_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest answer, as JSON: some megabytes for a project of a million lines.
+const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Explains the workspace, with what is different from its start. A start that takes too long is left out.
+pub(super) async fn read_facts(
+    machine: &Machine,
+    reader: &'static [u8],
+    name: &str,
+    notes: &JobNotes,
+    start: Option<StartTree>,
+) -> Result<ExplainedFacts, ExplainError> {
+    if let Some(start) = start {
+        match run_reader(machine, reader, name, notes, Some(start)).await {
+            Ok(explained) => return Ok(explained),
+            Err(error) => tracing::debug!(%error, "the start of the workspace could not be explained"),
+        }
+    }
+    run_reader(machine, reader, name, notes, None).await
+}
+
+async fn run_reader(
+    machine: &Machine,
+    reader: &'static [u8],
+    name: &str,
+    notes: &JobNotes,
+    start: Option<StartTree>,
+) -> Result<ExplainedFacts, ExplainError> {
+    let notes = serde_json::to_vec(notes).map_err(ExplainError::Answer)?;
+    let (lengths, mut time) = ([reader.len(), notes.len()].map(|length| length.to_string()), READ_TIMEOUT);
+    let (tree, start) = match start {
+        Some(start) => {
+            time += START_TIMEOUT;
+            let (tree, input) = start.into_input();
+            (if tree.is_empty() { "files".to_owned() } else { tree }, Some(input))
+        }
+        None => ("none".to_owned(), None),
+    };
+    let script = GuestScript {
+        text: include_str!("../scripts/explain.sh"),
+        arguments: &[&lengths[0], &lengths[1], name, &tree],
+        time,
+        most_output: MAX_ANSWER_BYTES,
+    };
+    let mut answer = Vec::new();
+    let input = reader.chain(notes.as_slice());
+    let ran = match start {
+        Some(start) => script.run(machine, input.chain(start), &mut answer).await?,
+        None => script.run(machine, input, &mut answer).await?,
+    };
+    if !ran.succeeded() {
+        return Err(ExplainError::Reader(ran.words));
+    }
+    // Megabytes of JSON take milliseconds, which other connections of this thread must not wait for.
+    let parsed = tokio::task::spawn_blocking(move || serde_json::from_slice(&answer)).await;
+    match parsed {
+        Ok(parsed) => parsed.map_err(ExplainError::Answer),
+        Err(panicked) => Err(ExplainError::Reader(panicked.to_string())),
+    }
+}
