@@ -4,17 +4,21 @@
 use std::time::Duration;
 
 use sandyard_protocol::{
-    JournalEntry, ModelCall, ModelFailure, ModelFailureCode, OnBreach, StopReason, WhyAsked,
+    JournalEntry, JournalQuestion, ModelCall, ModelFailure, ModelFailureCode, OnBreach, StopReason, WhyAsked,
 };
 
+use crate::digest;
 use crate::journal::JournalError;
 use crate::model::{self, Answered};
 use crate::prompt;
 use crate::state::SessionState;
-use crate::window;
+use crate::tools;
+use crate::window::{self, RecalledWords};
 
 /// Delays between attempts while the host can't reach the provider: ten minutes together, then the task is given up.
 const RETRY_DELAYS_S: [u64; 8] = [5, 15, 30, 60, 60, 120, 120, 180];
+/// Passages that are recalled for one step.
+const STEP_PASSAGES: u32 = 4;
 /// How often the window is halved for a model that reports a smaller window than the operator configured.
 const MAX_SHRINKS: usize = 4;
 
@@ -74,20 +78,24 @@ async fn make_room(state: &mut SessionState) -> Result<(), JournalError> {
         return Ok(());
     }
     // Committed before the call: after a crash the next loop must show the model the same conversation.
-    state.commit(JournalEntry::Packed { numbers }).await
+    state.commit(JournalEntry::Packed { numbers }).await?;
+    digest::write(&state.keeper, &state.conversation).await;
+    Ok(())
 }
 
 /// Asks the model. Returns the failure if there is no answer.
 async fn ask(state: &mut SessionState) -> Result<Option<ModelFailure>, JournalError> {
+    let recalled = recall_for_step(state).await?;
     let facts = state.journal.facts();
     let (incarnation, limits) = (facts.incarnation, facts.model.clone());
     let call = ModelCall {
         number: state.conversation.last() + 1,
         model: None,
         system: prompt::SYSTEM.to_owned(),
-        messages: state.window.messages(&state.conversation),
+        messages: state.window.messages(&state.conversation, &recalled),
         tools: state.tools.clone(),
         max_tokens: limits.max_output_tokens.min(limits.window_tokens / 2),
+        packing: window::context(&state.conversation, &recalled),
     };
     let mut row = match model::ask(&state.keeper, &call, incarnation).await {
         Answered::Kept(row) => row,
@@ -106,6 +114,23 @@ async fn ask(state: &mut SessionState) -> Result<Option<ModelFailure>, JournalEr
         state.conversation.apply(row);
     }
     Ok(None)
+}
+
+/// Looks in what the model no longer reads for what it may need now. Nothing while everything is whole.
+async fn recall_for_step(state: &mut SessionState) -> Result<Vec<RecalledWords>, JournalError> {
+    let masked_until = state.conversation.borders().masked_until;
+    let question = state.conversation.present_question();
+    if masked_until == 0 || question.is_empty() || state.journal.facts().model.replay {
+        return Ok(Vec::new());
+    }
+    let question = JournalQuestion {
+        text: question,
+        count: STEP_PASSAGES,
+        before: Some(masked_until + 1),
+        ..JournalQuestion::default()
+    };
+    let answer = state.journal.ask(question).await?.unwrap_or_default();
+    Ok(RecalledWords::within(state.window.recall_room(), &answer.passages, tools::cited))
 }
 
 /// The entry that follows a failed call: a question to a person, or the end of the task.

@@ -37,10 +37,10 @@ pub use sandyard_protocol::{
 pub use sse::{SseFrame, SseParser, SseTooLong};
 pub use timestamp::Timestamp;
 pub use views::{
-    AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverOffer, DriverState,
-    DriverView, ExplanationView, FileEntryView, FileStatView, GuiResultView, GuiView, HealthView,
-    ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView, KernelListView,
-    KernelView, ListingView, ProcessListView, ProcessView, SandboxState, ScheduleView, SearchHitView,
-    SearchView, SettingView, SettingsView, ShellView, TicketView, UsageView, VersionView, WaitingView,
-    WantedResource, WindowView,
+    AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, ContextPartView, ContextView,
+    DriverOffer, DriverState, DriverView, ExplanationView, FileEntryView, FileStatView, GuiResultView,
+    GuiView, HealthView, ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView,
+    KernelListView, KernelView, ListingView, PassageSourceView, PassageView, ProcessListView, ProcessView,
+    RecallView, SandboxState, ScheduleView, SearchHitView, SearchView, SettingView, SettingsView, ShellView,
+    TicketView, UsageView, VersionView, WaitingView, WantedResource, WindowView,
 };

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use sandyard_explain::{JobNotes, explain};
 use sandyard_survey::{SurveyLimits, WalkLimits, read_folder, survey};
 
-use crate::confine::{ReaderSurroundings, confine};
+use crate::confine::{ReaderFolders, ReaderSurroundings, confine};
 use crate::failure::ReaderFailure;
 
 /// Notes of a job are a list of commands.
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<Vec<u8>, ReaderFailure> {
     let surroundings =
         if arguments.in_sandbox { ReaderSurroundings::Sandbox } else { ReaderSurroundings::Host };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
-    confine(&arguments.folder, surroundings)?;
+    confine(&ReaderFolders { read: Some(&arguments.folder), written: None }, surroundings)?;
     let notes = if arguments.notes { read_notes()? } else { JobNotes::default() };
     let mut tree = read_folder(&arguments.folder, WalkLimits::default())
         .map_err(|failure| ReaderFailure::Read(failure.to_string(), failure.source))?;

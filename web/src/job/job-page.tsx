@@ -45,7 +45,7 @@ const ROOMS: Room[] = [
   { name: "desktop", label: "Desktop", icon: "screen", keys: "v", has: () => true, load: async () => (await import("../desktop/desktop-room")).DesktopRoom },
   { name: "previews", label: "Previews", icon: "globe", keys: "p", has: () => true, load: async () => (await import("./previews")).Previews },
   { name: "explanation", label: "Explanation", icon: "book", keys: "e", has: (job) => Boolean(job.explanation), load: async () => (await import("./explanation")).Explanation },
-  { name: "recall", label: "Recall", icon: "search", keys: "m", has: (job) => job.kind === "task" && recallExists(), load: async () => (await import("./recall")).Recall },
+  { name: "recall", label: "Recall", icon: "search", keys: "m", has: () => recallExists(), load: async () => (await import("./recall")).Recall },
   { name: "audit", label: "Audit", icon: "shield", keys: "a", has: () => true, load: async () => (await import("./audit")).Audit },
 ];
 

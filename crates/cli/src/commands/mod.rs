@@ -4,6 +4,7 @@ mod audit;
 mod cancel;
 mod code;
 mod completions;
+mod context;
 mod cp;
 mod demo;
 mod doctor;
@@ -71,6 +72,7 @@ pub(crate) enum CliVerb {
     Prune(prune::PruneCommand),
     Download(download::DownloadCommand),
     Explain(explain::ExplainCommand),
+    Context(context::ContextCommand),
     Audit(audit::AuditCommand),
     Shell(shell::ShellCommand),
     Code(code::CodeCommand),
@@ -101,6 +103,7 @@ impl CliVerb {
             Self::Prune(command) => block_on(command.run(context)),
             Self::Download(command) => block_on(command.run(context)),
             Self::Explain(command) => block_on(command.run(context)),
+            Self::Context(command) => block_on(command.run(context)),
             Self::Audit(command) => block_on(command.run(context)),
             Self::Shell(command) => block_on(command.run(context)),
             Self::Code(command) => block_on(command.run(context)),

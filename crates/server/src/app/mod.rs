@@ -18,6 +18,7 @@ mod logs;
 mod machine;
 mod model;
 mod open;
+mod recall;
 mod reply;
 mod request;
 mod schedule;
@@ -33,6 +34,9 @@ pub use crate::job::{
     JobStatus, JobWait, KnownStatus, NewJob, OnSilence, RequestedLimits, RoomShortage, SandboxState,
     TaskOptions,
 };
+pub use crate::recall::{
+    FileVersions, RecallQuery, RecalledPassage, RecalledPassages, RecalledPlace, origin_word,
+};
 pub use access::JobAccess;
 pub use audit::{Audit, YardStart};
 pub use download::{Download, DownloadStream};
@@ -42,6 +46,7 @@ pub use explanation::ResultExplanation;
 pub use logs::LogStream;
 pub use model::{CommittedEvent, DriverStatus, IdempotencyKey, JobPage, Scheduled, TicketTarget};
 pub use open::StartYardError;
+pub use recall::ModelContext;
 pub use sandyard_api::ErrorCode;
 pub use status::{AwaitedChange, WithOutput};
 

@@ -1,9 +1,10 @@
 //! Names of blobs: a job and one of a few nouns. No other text becomes part of a name, so none can lead out of its job.
 //!
-//! A new noun (journals will be one) is a variant of [`BlobNoun`], its name in `Display`, and an entry in `parse`.
+//! A new noun is a variant of [`BlobNoun`], its name in `Display`, and an entry in `parse`.
 
 use std::fmt;
 
+use sandyard_memory::ContentDigest;
 use sandyard_protocol::OutputStream;
 
 use crate::job::JobId;
@@ -34,6 +35,8 @@ pub(crate) enum BlobNoun {
     Log(OutputStream),
     /// One chunk of a stream that is too large for the store.
     Chunk(OutputStream, u64),
+    /// A text behind the journal that is too large for the store, packed.
+    Text(ContentDigest),
 }
 
 /// A set of blobs that are listed or removed together.
@@ -79,6 +82,9 @@ impl BlobNoun {
         if let Some(noun) = fixed.into_iter().find(|noun| noun.to_string() == text) {
             return Some(noun);
         }
+        if let Some(digest) = text.strip_prefix("texts/") {
+            return digest.parse().ok().map(Self::Text);
+        }
         let (stream, number) = text.strip_prefix("logs/")?.split_once('/')?;
         let stream = [OutputStream::Stdout, OutputStream::Stderr]
             .into_iter()
@@ -98,6 +104,7 @@ impl fmt::Display for BlobNoun {
             Self::Explanation => formatter.write_str("explanation.json"),
             Self::StartPack => formatter.write_str("start/pack"),
             Self::StartTree => formatter.write_str("start/tree"),
+            Self::Text(digest) => write!(formatter, "texts/{digest}"),
             Self::Log(stream) => write!(formatter, "logs/{}.log", stream_name(*stream)),
             Self::Chunk(stream, number) => write!(formatter, "logs/{}/{number}", stream_name(*stream)),
         }
@@ -139,6 +146,7 @@ mod tests {
             BlobNoun::LastScreenshot,
             BlobNoun::StartPack,
             BlobNoun::StartTree,
+            BlobNoun::Text(ContentDigest::of(b"text")),
         ];
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             nouns.extend([
@@ -176,6 +184,9 @@ mod tests {
             "logs/stdin/7",
             "logs/stdout/../stderr/7",
             "start",
+            "texts/",
+            "texts/../input.txt",
+            "texts/ABCDEF0123456789abcdef0123456789",
         ] {
             assert_eq!(BlobKey::parse(&format!("{job}/{noun}")), None, "{noun}");
         }

@@ -68,8 +68,10 @@ pub(crate) struct JobRow {
     pub(crate) egress_bytes: u64,
     /// The progress of a task; `None` for other jobs.
     pub(crate) task: Option<TaskRow>,
-    /// Bytes of its journal.
+    /// Bytes of its journal, and of the texts behind it.
     pub(crate) journal_bytes: u64,
+    /// Number of texts that are kept behind its journal.
+    pub(crate) texts: u64,
     /// The position of its audit; `None` if nothing was recorded yet.
     pub(crate) audit: Option<AuditRow>,
     /// Bytes of its audit.
@@ -119,6 +121,7 @@ impl JobRow {
             egress_bytes: 0,
             task: None,
             journal_bytes: 0,
+            texts: 0,
             audit: None,
             audit_bytes: 0,
         }

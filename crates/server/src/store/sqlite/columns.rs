@@ -61,6 +61,7 @@ macro_rules! job_columns {
             ("egress_bytes" plain egress_bytes)
             ("task" maybe_json task)
             ("journal_bytes" plain journal_bytes)
+            ("texts" plain texts)
             ("audit" maybe_json audit)
             ("audit_bytes" plain audit_bytes)
         }

@@ -6,6 +6,7 @@
 mod desktop;
 mod files;
 mod jobs;
+mod memory;
 mod programs;
 
 use std::pin::Pin;
@@ -61,7 +62,8 @@ impl McpToolContext<'_> {
 }
 
 /// All tools, in the order in which a client lists them.
-static ENTRIES: &[&[ToolEntry]] = &[jobs::ENTRIES, programs::ENTRIES, files::ENTRIES, desktop::ENTRIES];
+static ENTRIES: &[&[ToolEntry]] =
+    &[jobs::ENTRIES, memory::ENTRIES, programs::ENTRIES, files::ENTRIES, desktop::ENTRIES];
 
 /// All tools, as the protocol describes them.
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| entries().map(ToolEntry::describe).collect());
