@@ -16,7 +16,7 @@ use super::access::OwnerCache;
 use super::brief::BriefCache;
 use super::tickets::Tickets;
 use crate::audit::SigningKey;
-use crate::blobs::{FolderBlobs, Scratch, WorkspaceFolders};
+use crate::blobs::{Blobs, FolderBlobs, Scratch, WorkspaceFolders};
 use crate::clock::Clock;
 use crate::config::{ModelsError, ServerConfig};
 use crate::disk;
@@ -26,6 +26,7 @@ use crate::job::{self, RandomError};
 use crate::key_file::KeyFileError;
 use crate::lifecycle::{ClaimedJob, MAX_ADOPTIONS_AT_ONCE, Reconciler, remove_strays};
 use crate::output::SharedOutputPace;
+use crate::recall::{KeptTexts, RecallService};
 use crate::store::{self, AuditSigner, OpenStoreError, StoreConfig, StoreError, YardLock};
 use crate::yard::Admission;
 use crate::yard::AuditRecorder;
@@ -114,6 +115,8 @@ impl Yard {
         // With the yard's lock: opening empties the scratch folder, which another server might use.
         let scratch = Scratch::open(&data).map_err(prepare)?;
         let blobs = Arc::new(FolderBlobs::open(&data, scratch.clone()).map_err(prepare)?);
+        let texts = KeptTexts::new(Arc::clone(&store), Arc::clone(&blobs) as Arc<dyn Blobs>);
+        let recall = RecallService::new(config.reader, data.join("indexes"), Arc::clone(&store), texts);
         let workspaces = WorkspaceFolders::new(&data, config.workspace_owner.clone());
         let (ended, machines) = (Arc::new(StatusCache::default()), Machines::default());
         let wake = Arc::new(Notify::new());
@@ -135,6 +138,7 @@ impl Yard {
             drivers,
             images,
             blobs,
+            recall,
             scratch,
             workspaces,
             metrics: Metrics::default(),
