@@ -22,8 +22,10 @@ fn build_guest() -> PathBuf {
     let workspace = manifest.join("../..");
     for input in [
         "crates/agent",
+        "crates/context",
         "crates/explain",
         "crates/guest",
+        "crates/memory",
         "crates/pipe",
         "crates/protocol",
         "crates/reader",

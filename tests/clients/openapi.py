@@ -40,7 +40,7 @@ def use(url):
     from sandyard_client.models import JobKind, JobState, ScheduleBody, ShellRequest
     from sandyard_client.types import File
 
-    with Client(base_url=url, timeout=90, raise_on_unexpected_status=True) as client:
+    with Client(base_url=url, timeout=90) as client:
         scheduled = post_schedule.sync(client=client, body=ScheduleBody(kind=JobKind.SHELL, code="echo hello | tee hello.txt"))
         status = get_status_id.sync(scheduled.job_id, client=client, wait=60, wait_for="end")
         assert status.state == JobState.SUCCEEDED and status.stdout == "hello\n", status

@@ -36,6 +36,7 @@ mod forms;
 mod git_server;
 mod kernels;
 mod mcp;
+mod memory;
 mod notebooks;
 mod origins;
 mod privileges;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,13 +23,31 @@ pub(crate) struct Provider {
     port: u16,
     key: &'static str,
     answers: Mutex<VecDeque<Answer>>,
+    /// Bytes of a request for each token that is reported; `None` reports the same for every request.
+    bytes_of_token: Option<u64>,
+    largest: AtomicU64,
 }
 
 impl Provider {
     pub(crate) fn start(key: &'static str, answers: Vec<Answer>) -> Arc<Self> {
+        Self::open(key, answers, None)
+    }
+
+    /// One that counts tokens as large models do, roughly.
+    pub(crate) fn counting(key: &'static str, answers: Vec<Answer>) -> Arc<Self> {
+        Self::open(key, answers, Some(4))
+    }
+
+    fn open(key: &'static str, answers: Vec<Answer>, bytes_of_token: Option<u64>) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let provider = Arc::new(Self { port, key, answers: Mutex::new(answers.into()) });
+        let provider = Arc::new(Self {
+            port,
+            key,
+            answers: Mutex::new(answers.into()),
+            bytes_of_token,
+            largest: AtomicU64::new(0),
+        });
         let serving = Arc::clone(&provider);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -50,15 +69,22 @@ impl Provider {
         self.answers.lock().unwrap().len()
     }
 
+    /// Tokens of the largest request.
+    pub(crate) fn largest_tokens(&self) -> u64 {
+        self.largest.load(Ordering::Relaxed)
+    }
+
     fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
-        let headers = read_request(&stream)?;
+        let (headers, length) = read_request(&stream)?;
+        let tokens = self.bytes_of_token.map_or(1000, |bytes| length / bytes);
+        self.largest.fetch_max(tokens, Ordering::Relaxed);
         let authorization = format!("authorization: bearer {}", self.key);
         if !headers.to_lowercase().contains(&authorization) {
             return refuse(&mut stream, 401, "no key");
         }
         let answer = self.answers.lock().unwrap().pop_front();
         match answer {
-            Some(Answer::Calls(calls, pause)) => self.stream(&mut stream, &calls, pause),
+            Some(Answer::Calls(calls, pause)) => self.stream(&mut stream, &calls, pause, tokens),
             Some(Answer::Words(words)) => self.speak(&mut stream, &words),
             Some(Answer::Refusal(status)) => refuse(&mut stream, status, &headers),
             None => refuse(&mut stream, 418, "nothing left to say"),
@@ -66,7 +92,13 @@ impl Provider {
     }
 
     #[expect(clippy::disallowed_methods, reason = "a model that takes its time, on a thread of its own")]
-    fn stream(&self, stream: &mut TcpStream, calls: &[Value], pause: Duration) -> std::io::Result<()> {
+    fn stream(
+        &self,
+        stream: &mut TcpStream,
+        calls: &[Value],
+        pause: Duration,
+        tokens: u64,
+    ) -> std::io::Result<()> {
         stream
             .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")?;
         let words = format!("You sent me {}, thank you.", self.key);
@@ -80,7 +112,7 @@ impl Provider {
             say(stream, &json!({ "tool_calls": [call] }), &Value::Null)?;
         }
         say(stream, &json!({}), &json!("tool_calls"))?;
-        let usage = json!({ "prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050 });
+        let usage = json!({ "prompt_tokens": tokens, "completion_tokens": 50, "total_tokens": tokens + 50 });
         write!(stream, "data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [], "usage": usage }))
     }
 }
@@ -111,8 +143,8 @@ fn refuse(stream: &mut TcpStream, status: u16, words: &str) -> std::io::Result<(
     )
 }
 
-/// The head of a request, after its body was read.
-fn read_request(stream: &TcpStream) -> std::io::Result<String> {
+/// The head of a request and the length of its body, which was read.
+fn read_request(stream: &TcpStream) -> std::io::Result<(String, u64)> {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
     loop {
@@ -126,5 +158,5 @@ fn read_request(stream: &TcpStream) -> std::io::Result<String> {
         head.push_str(&line);
     }
     reader.take(length).read_to_end(&mut Vec::new())?;
-    Ok(head)
+    Ok((head, length))
 }

@@ -98,9 +98,9 @@ fn turns_that_are_packed_away_leave_the_words_of_people() {
     let (head, left_out) = conversation.head();
     let words: Vec<&str> = head.iter().map(|note| note.text.as_str()).collect();
     assert!(words.len() == 2 && words[1].contains("use tabs"), "{words:?}");
-    assert_eq!((left_out.turns, left_out.last, conversation.turns().len()), (1, 2, 1));
+    assert_eq!((left_out.turns, left_out.last, conversation.turns().len()), (1, 6, 1));
     let result = &conversation.turns()[0].results()[0];
-    assert!(format!("{result:?}").contains("was left out to save room"), "{result:?}");
+    assert!(format!("{result:?}").contains("`recall` with {\\\"number\\\": 9}"), "{result:?}");
 }
 
 #[test]

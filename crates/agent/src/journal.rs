@@ -9,8 +9,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use sandyard_pipe::FrameError;
-use sandyard_protocol::limits::JOURNAL_READ_ENTRIES;
-use sandyard_protocol::{DeskRefusal, DeskReply, DeskRequest, JournalEntry, JournalRow, TaskFacts};
+use sandyard_protocol::limits::{DATA_BYTES, JOURNAL_READ_ENTRIES, KEPT_TEXT_BYTES, KEPT_TEXTS};
+use sandyard_protocol::{
+    DeskRefusal, DeskReply, DeskRequest, JournalEntry, JournalPassages, JournalQuestion, JournalRow,
+    KeptText, TaskFacts, TextOrigin,
+};
 
 use crate::keeper::{KeeperClient, KeeperStream};
 
@@ -40,6 +43,15 @@ pub(crate) struct JournalClient {
     last: u64,
     /// Entries that were received and not yet handed to the caller.
     rows: VecDeque<JournalRow>,
+}
+
+/// A text that is kept behind an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OutcomeText {
+    pub(crate) origin: TextOrigin,
+    /// Path of a file in the workspace, or the name of a tool.
+    pub(crate) path: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// A connection on which the journal was just opened.
@@ -97,12 +109,18 @@ impl JournalClient {
         Ok(())
     }
 
-    /// Appends an entry. Returns all new entries up to and including it.
-    pub(crate) async fn append(&mut self, entry: JournalEntry) -> Result<Vec<JournalRow>, JournalError> {
+    /// Appends an entry, with texts that are kept behind it. Returns all new entries up to and including it.
+    pub(crate) async fn append(
+        &mut self,
+        entry: JournalEntry,
+        texts: Vec<OutcomeText>,
+    ) -> Result<Vec<JournalRow>, JournalError> {
         let number = self.last + 1;
-        let request = DeskRequest::Append { number, entry: entry.clone() };
+        let texts = if self.facts.keeps_texts { within_bounds(texts) } else { Vec::new() };
+        let kept = texts.iter().map(announced).collect();
+        let request = DeskRequest::Append { number, entry: entry.clone(), kept };
         loop {
-            if self.send(&request).await.is_ok() {
+            if self.send_with(&request, &texts).await.is_ok() {
                 match self.appended().await {
                     Ok(Ok(kept)) => return self.keep_own(kept, entry),
                     Ok(Err(refusal)) => return Err(refusal),
@@ -166,7 +184,7 @@ impl JournalClient {
         let mut next = 1;
         while next <= self.last {
             let count = JOURNAL_READ_ENTRIES.min(self.last - next + 1);
-            if self.send(&DeskRequest::Read { first: next, count }).await.is_err()
+            if self.send(&DeskRequest::Read { first: next, count, question: None }).await.is_err()
                 || self.read_page(&mut next, &mut take).await.is_err()
             {
                 self.reopen(ExpectedEntry::Nothing).await?;
@@ -175,12 +193,42 @@ impl JournalClient {
         Ok(())
     }
 
+    /// Asks the host about everything that the job has seen. `None` if it can't answer.
+    pub(crate) async fn ask(
+        &mut self,
+        question: JournalQuestion,
+    ) -> Result<Option<JournalPassages>, JournalError> {
+        let request = DeskRequest::Read { first: 1, count: 1, question: Some(Box::new(question)) };
+        loop {
+            if self.send(&request).await.is_ok() {
+                match self.answered().await {
+                    Ok(answer) => return Ok(answer.filter(|answer| !answer.failed)),
+                    Err(_) => self.stream = None,
+                }
+            }
+            self.reopen(ExpectedEntry::Nothing).await?;
+        }
+    }
+
+    async fn answered(&mut self) -> Result<Option<JournalPassages>, FrameError> {
+        loop {
+            match self.receive().await? {
+                DeskReply::Said(row) => self.keep(row),
+                DeskReply::Reading { recalled: Some(answer), .. } => return Ok(Some(*answer)),
+                // A host that knows no questions sends the entry that the request names.
+                DeskReply::Reading { entries: 1.., recalled: None } => {}
+                DeskReply::Entry(_) | DeskReply::Reading { .. } => return Ok(None),
+                _ => return Err(FrameError::Malformed("not an answer to a question".into())),
+            }
+        }
+    }
+
     /// Reads one entry; `None` if the journal has no entry of this number.
     pub(crate) async fn entry(&mut self, number: u64) -> Result<Option<JournalRow>, JournalError> {
         let mut found = None;
         while found.is_none() && (1..=self.last).contains(&number) {
             let mut next = number;
-            let sent = self.send(&DeskRequest::Read { first: number, count: 1 }).await;
+            let sent = self.send(&DeskRequest::Read { first: number, count: 1, question: None }).await;
             if sent.is_err() || self.read_page(&mut next, &mut |row| found = Some(row)).await.is_err() {
                 self.reopen(ExpectedEntry::Nothing).await?;
             }
@@ -197,7 +245,7 @@ impl JournalClient {
         while left != Some(0) {
             match self.receive().await? {
                 DeskReply::Said(row) => self.keep(row),
-                DeskReply::Reading { entries } if entries > 0 => left = Some(entries),
+                DeskReply::Reading { entries, .. } if entries > 0 => left = Some(entries),
                 DeskReply::Entry(row) => {
                     left = left.map(|left: u64| left.saturating_sub(1));
                     if row.number >= *next {
@@ -284,6 +332,19 @@ impl JournalClient {
         sent.inspect_err(|_| self.stream = None)
     }
 
+    /// Sends a request and the bytes that it announces.
+    async fn send_with(&mut self, request: &DeskRequest, texts: &[OutcomeText]) -> Result<(), FrameError> {
+        self.send(request).await?;
+        for part in texts.iter().flat_map(|text| text.bytes.chunks(DATA_BYTES)) {
+            let sent = match &mut self.stream {
+                Some(stream) => stream.send_data(part).await,
+                None => Err(FrameError::Ended),
+            };
+            sent.inspect_err(|_| self.stream = None)?;
+        }
+        Ok(())
+    }
+
     async fn receive(&mut self) -> Result<DeskReply, FrameError> {
         let received = match &mut self.stream {
             Some(stream) => stream.receive_message().await,
@@ -291,6 +352,21 @@ impl JournalClient {
         };
         received.inspect_err(|_| self.stream = None)
     }
+}
+
+/// The texts that fit behind one entry.
+fn within_bounds(texts: Vec<OutcomeText>) -> Vec<OutcomeText> {
+    let mut room = KEPT_TEXT_BYTES;
+    let fits = |text: &OutcomeText| {
+        let left = room.checked_sub(text.bytes.len() as u64);
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    texts.into_iter().filter(fits).take(KEPT_TEXTS).collect()
+}
+
+fn announced(text: &OutcomeText) -> KeptText {
+    KeptText { origin: text.origin, path: text.path.clone(), bytes: text.bytes.len() as u64 }
 }
 
 /// Opens the journal, however long the host is away.

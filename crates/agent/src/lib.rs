@@ -6,6 +6,7 @@
 
 mod arguments;
 mod conversation;
+mod digest;
 mod journal;
 mod keeper;
 mod model;

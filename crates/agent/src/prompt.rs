@@ -1,7 +1,9 @@
 //! All texts that the loop itself writes to the model. The system prompt is the same for all jobs: providers cache it, and recordings
 //! are compared by it.
 
-use sandyard_protocol::{PlanItem, PlanState, Speaker, StopReason};
+use sandyard_memory::plan_text;
+use sandyard_memory::summary::SummaryTree;
+use sandyard_protocol::{PlanItem, Speaker, StopReason};
 
 use crate::stuck::{Stuck, StuckSign};
 
@@ -62,26 +64,22 @@ pub(crate) fn new_machine() -> String {
     "The machine was lost and replaced by a new one. Your files in /workspace are as they were on disk. Running commands, servers, kernels with their variables, the desktop, /tmp and everything in your home are gone: start again what you need.".to_owned()
 }
 
-/// Stands for turns that are left out: their count, the journal number of the last one, and the plan at that time.
-pub(crate) fn left_out(turns: u64, last: u64, plan_then: &[PlanItem]) -> String {
-    let plan = if plan_then.is_empty() {
-        String::new()
-    } else {
-        format!("\nThe plan was then:\n{}", plan(plan_then))
+/// Stands for turns that are left out: their count, the journal number of the last entry, what happened in them, and the plan at that
+/// time.
+pub(crate) fn left_out(turns: u64, last: u64, plan: &[PlanItem], summaries: &SummaryTree) -> String {
+    let plan = match plan {
+        [] => String::new(),
+        plan => format!("\nThe plan was then:\n{}", plan_text(plan)),
     };
+    let mut happened = String::new();
+    for node in summaries.cover(last) {
+        happened.push_str(&format!("\n[{} to {}]\n{}", node.covers.start(), node.covers.end(), node.text));
+    }
     format!(
-        "[Your first {turns} answers and their results, up to number {last} of the journal, are left out here to save room. `recall` finds everything in them.{plan}]"
+        "[Your first {turns} answers and their results, up to number {last} of the journal, are left out here to save room. `recall` finds everything in them. In short:{happened}{plan}]"
     )
 }
 
-/// A plan, line by line.
-pub(crate) fn plan(items: &[PlanItem]) -> String {
-    let mark = |state: PlanState| match state {
-        PlanState::Open => " ",
-        PlanState::Doing => ">",
-        PlanState::Done => "x",
-    };
-    let lines: Vec<String> =
-        items.iter().map(|item| format!("[{}] {}", mark(item.state), item.text)).collect();
-    lines.join("\n")
-}
+/// Comes before what was recalled for the present step.
+pub(crate) const RECALLED: &str =
+    "[From earlier in this job, because it may matter now. Nobody says this; `recall` finds more.]";

@@ -2,14 +2,13 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use sandyard_memory::summary;
 use sandyard_protocol::ModelPart;
 
 use crate::shape::Shape;
 
 /// Text of one result in the model's window: four to five thousand tokens.
 const TEXT_BYTES: usize = 16 * 1024;
-/// Bytes of the original text in a stub.
-const STUB_BYTES: usize = 120;
 
 /// Cuts a result to the size that the window takes.
 pub(crate) fn parts(parts: Vec<ModelPart>, number: u64) -> Vec<ModelPart> {
@@ -23,20 +22,13 @@ pub(crate) fn parts(parts: Vec<ModelPart>, number: u64) -> Vec<ModelPart> {
         .collect()
 }
 
-/// Replaces an old result by its first line, to save room.
-pub(crate) fn stub(parts: &[ModelPart], number: u64) -> Vec<ModelPart> {
+/// The line of a result that tells most of it.
+pub(crate) fn headline(parts: &[ModelPart]) -> String {
     let text = parts.iter().find_map(|part| match part {
         ModelPart::Text { text } => Some(text.as_str()),
         ModelPart::Png { .. } => None,
     });
-    let first = text.and_then(|text| text.lines().find(|line| !line.trim().is_empty())).unwrap_or("");
-    let end = first.floor_char_boundary(STUB_BYTES);
-    let dots = if end < first.len() { "…" } else { "" };
-    let text = format!(
-        "{}{dots}\n[The rest of this result was left out to save room; `recall` with {{\"number\": {number}}} shows it.]",
-        &first[..end]
-    );
-    vec![ModelPart::Text { text }]
+    summary::headline(text.unwrap_or("a picture"))
 }
 
 /// A hash by which results are compared.
@@ -68,10 +60,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stub_begins_as_the_result_did() {
-        let stub = stub(&text("\nexit code 0\nmore\n"), 9);
-        let ModelPart::Text { text } = &stub[0] else { panic!("no text") };
-        assert!(text.starts_with("exit code 0\n") && text.contains("\"number\": 9"), "{text}");
+    fn the_headline_of_a_result_is_what_went_wrong() {
+        assert_eq!(headline(&text("\nexit code 1\nmore\nerror: no such file\n")), "error: no such file");
+        assert_eq!(headline(&[ModelPart::Png { base64: String::new() }]), "a picture");
     }
 
     #[test]

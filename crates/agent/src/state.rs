@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sandyard_protocol::{JournalEntry, JournalRow, ToolSpec};
 
 use crate::conversation::Conversation;
-use crate::journal::{JournalClient, JournalError};
+use crate::journal::{JournalClient, JournalError, OutcomeText};
 use crate::keeper::KeeperClient;
 use crate::positions::OutputPositions;
 use crate::tokens::Correction;
@@ -48,7 +48,16 @@ impl SessionState {
 
     /// Writes an entry, and applies it once it is durable. A crash in between loses nothing: the next loop reads the entry.
     pub(crate) async fn commit(&mut self, entry: JournalEntry) -> Result<(), JournalError> {
-        let rows = self.journal.append(entry).await?;
+        self.commit_with(entry, Vec::new()).await
+    }
+
+    /// The same with texts that are kept behind the entry.
+    pub(crate) async fn commit_with(
+        &mut self,
+        entry: JournalEntry,
+        kept: Vec<OutcomeText>,
+    ) -> Result<(), JournalError> {
+        let rows = self.journal.append(entry, kept).await?;
         self.apply(rows);
         Ok(())
     }

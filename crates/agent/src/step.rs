@@ -19,6 +19,8 @@ use crate::tools::{self, JournalCall, JournalRun, JournalStep, ToolContext, Tool
 
 /// Calls that run at the same time.
 const MAX_PARALLEL_CALLS: usize = 8;
+/// The newest turns, whose results stay whole when the model asks for packing.
+const PACKED_TURNS: usize = 2;
 /// Bytes of the arguments that a `StepBegan` entry repeats; the answer has them whole.
 const MAX_ARGUMENT_BYTES: usize = 256 * 1024;
 /// Bytes that are left of a text in a result that is too long for the journal.
@@ -87,7 +89,7 @@ async fn run_in_machine(state: &mut SessionState, batch: &[ToolCall]) -> Result<
     // Each result is committed as it comes: a crash loses the results of the calls that still run, not of those that ended.
     while let Some((call, outcome, took)) = running.next().await {
         let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        state.commit(step_ended(&call, outcome, took_ms)).await?;
+        end_step(state, &call, outcome, took_ms).await?;
     }
     Ok(())
 }
@@ -109,7 +111,7 @@ async fn report_interrupted(
         }
     };
     let text = format!("Interrupted: you were restarted while this ran, and it was not run again. {known}");
-    state.commit(step_ended(call, ToolOutcome::interrupted(text), 0)).await
+    end_step(state, call, ToolOutcome::interrupted(text), 0).await
 }
 
 /// Runs a call that uses nothing but the journal.
@@ -121,30 +123,32 @@ async fn run_on_journal(
 ) -> Result<(), JournalError> {
     let has_failed_sibling =
         state.conversation.calls().iter().any(|call| call.ended.as_ref().is_some_and(|ended| ended.failed));
+    let maskable = state.conversation.maskable(PACKED_TURNS);
     let journal = &mut state.journal;
-    let step = run(JournalCall { arguments: &call.arguments, is_answered, has_failed_sibling, journal });
+    let arguments = &call.arguments;
+    let step = run(JournalCall { arguments, is_answered, has_failed_sibling, maskable, journal });
     match step.await? {
         JournalStep::Open(entry) => state.commit(entry).await,
         JournalStep::Over { entry, outcome } => {
             if let Some(entry) = entry {
                 state.commit(entry).await?;
             }
-            state.commit(step_ended(call, outcome, 0)).await
+            end_step(state, call, outcome, 0).await
         }
     }
 }
 
-/// A result as the journal takes it.
-fn step_ended(call: &ToolCall, outcome: ToolOutcome, took_ms: u64) -> JournalEntry {
-    let ToolOutcome { parts, failed, interrupted, files } = outcome;
-    JournalEntry::StepEnded {
-        call: call.id.clone(),
-        parts: fit_entry(parts),
-        failed,
-        interrupted,
-        took_ms,
-        files,
-    }
+/// Commits a result, with the texts that are kept behind it.
+async fn end_step(
+    state: &mut SessionState,
+    call: &ToolCall,
+    outcome: ToolOutcome,
+    took_ms: u64,
+) -> Result<(), JournalError> {
+    let ToolOutcome { parts, failed, interrupted, files, kept } = outcome;
+    let parts = fit_entry(parts);
+    let entry = JournalEntry::StepEnded { call: call.id.clone(), parts, failed, interrupted, took_ms, files };
+    state.commit_with(entry, kept).await
 }
 
 /// Leaves out pictures, and then text, until the result fits into an entry of the journal.

@@ -45,9 +45,9 @@ impl Correction {
         }
     }
 
-    /// Returns the corrected estimate.
-    pub(crate) fn apply(self, estimated: u64) -> u64 {
-        estimated.saturating_mul(self.0) / 100
+    /// Returns the estimate whose correction is this count.
+    pub(crate) fn undo(self, counted: u64) -> u64 {
+        counted.saturating_mul(100) / self.0
     }
 }
 
@@ -66,12 +66,12 @@ mod tests {
     #[test]
     fn a_provider_that_counts_otherwise_corrects_it_within_bounds() {
         let mut correction = Correction::default();
-        assert_eq!(correction.apply(1000), 1000);
+        assert_eq!(correction.undo(1000), 1000);
         correction.learn(1000, 800);
-        assert_eq!(correction.apply(1000), 800);
+        assert_eq!(correction.undo(800), 1000);
         correction.learn(1000, 0);
-        assert_eq!(correction.apply(1000), 800);
+        assert_eq!(correction.undo(800), 1000);
         correction.learn(10, 1_000_000);
-        assert_eq!(correction.apply(1000), 2000);
+        assert_eq!(correction.undo(2000), 1000);
     }
 }

@@ -4,16 +4,18 @@
 use std::time::Duration;
 
 use sandyard_protocol::{
-    JournalEntry, ModelCall, ModelFailure, ModelFailureCode, OnBreach, StopReason, WhyAsked,
+    JournalEntry, JournalQuestion, ModelCall, ModelFailure, ModelFailureCode, OnBreach, StopReason, WhyAsked,
 };
 
 use tokio::time::Instant;
 
+use crate::digest;
 use crate::journal::JournalError;
 use crate::model::{self, Answered};
 use crate::prompt;
 use crate::state::SessionState;
-use crate::window;
+use crate::tools;
+use crate::window::{self, RecalledWords};
 
 /// Longest time from the first call that failed to the beginning of an answer; then the task is given up.
 const LONGEST_TROUBLE: Duration = Duration::from_secs(600);
@@ -21,6 +23,8 @@ const LONGEST_TROUBLE: Duration = Duration::from_secs(600);
 /// gives back those of which it had passed on a part, and those for which its own time was up.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
+/// Passages that are recalled for one step.
+const STEP_PASSAGES: u32 = 4;
 /// How often the window is halved for a model that reports a smaller window than the operator configured.
 const MAX_SHRINKS: usize = 4;
 
@@ -91,7 +95,9 @@ async fn make_room(state: &mut SessionState) -> Result<(), JournalError> {
         return Ok(());
     }
     // Committed before the call: after a crash the next loop must show the model the same conversation.
-    state.commit(JournalEntry::Packed { numbers }).await
+    state.commit(JournalEntry::Packed { numbers }).await?;
+    digest::write(&state.keeper, &state.conversation).await;
+    Ok(())
 }
 
 /// Asks the model, whose answer must begin before the deadline, if there is one. Returns the failure if there is no answer.
@@ -99,15 +105,17 @@ async fn ask(
     state: &mut SessionState,
     deadline: Option<Instant>,
 ) -> Result<Option<ModelFailure>, JournalError> {
+    let recalled = recall_for_step(state).await?;
     let facts = state.journal.facts();
     let (incarnation, limits) = (facts.incarnation, facts.model.clone());
     let call = ModelCall {
         number: state.conversation.last() + 1,
         model: None,
         system: prompt::SYSTEM.to_owned(),
-        messages: state.window.messages(&state.conversation),
+        messages: state.window.messages(&state.conversation, &recalled),
         tools: state.tools.clone(),
         max_tokens: limits.max_output_tokens.min(limits.window_tokens / 2),
+        packing: window::context(&state.conversation, &recalled),
     };
     let mut row = match model::ask(&state.keeper, &call, incarnation, deadline).await {
         Answered::Kept(row) => row,
@@ -126,6 +134,23 @@ async fn ask(
         state.conversation.apply(row);
     }
     Ok(None)
+}
+
+/// Looks in what the model no longer reads for what it may need now. Nothing while everything is whole.
+async fn recall_for_step(state: &mut SessionState) -> Result<Vec<RecalledWords>, JournalError> {
+    let masked_until = state.conversation.borders().masked_until;
+    let question = state.conversation.present_question();
+    if masked_until == 0 || question.is_empty() || state.journal.facts().model.replay {
+        return Ok(Vec::new());
+    }
+    let question = JournalQuestion {
+        text: question,
+        count: STEP_PASSAGES,
+        before: Some(masked_until + 1),
+        ..JournalQuestion::default()
+    };
+    let answer = state.journal.ask(question).await?.unwrap_or_default();
+    Ok(RecalledWords::within(state.window.recall_room(), &answer.passages, tools::cited))
 }
 
 /// The entry that follows a failed call: a question to a person, or the end of the task.

@@ -50,7 +50,9 @@ fn packed(conversation: &mut Conversation, numbers: Vec<u64>) {
 #[test]
 fn nothing_is_packed_while_there_is_room() {
     let window = Window::of(&model(100_000));
-    assert!(window.pack(&conversation(10, &[text(1000)]), &[], Correction::default()).is_empty());
+    let conversation = conversation(10, &[text(1000)]);
+    assert!(window.pack(&conversation, &[], Correction::default()).is_empty());
+    assert!(context(&conversation, &[]).is_empty(), "everything is in the call as it is");
 }
 
 #[test]
@@ -65,7 +67,7 @@ fn old_results_go_first_and_then_it_fits_for_long() {
     let newest = conversation.last();
     assert!(!numbers.contains(&newest) && numbers.windows(2).all(|pair| pair[0] < pair[1]));
     packed(&mut conversation, numbers);
-    assert!(estimate(&conversation, &[]) <= 99_000 * PACKED_PERCENT / 100);
+    assert!(estimate(&conversation, &[]) <= 99_000 * PackPolicy::new(1).packed_percent / 100);
     assert!(window.pack(&conversation, &[], Correction::default()).is_empty());
 }
 
@@ -82,7 +84,7 @@ fn when_stubs_are_not_enough_whole_turns_go_but_not_under_a_replay() {
 #[test]
 fn a_provider_that_counts_more_makes_it_pack_earlier() {
     let window = Window::of(&model(100_000));
-    let conversation = conversation(20, &[text(10_000)]);
+    let conversation = conversation(15, &[text(13_000)]);
     assert!(window.pack(&conversation, &[], Correction::default()).is_empty());
     let mut correction = Correction::default();
     correction.learn(100, 170);
@@ -96,7 +98,7 @@ fn many_pictures_become_few_and_the_newest_stay() {
     let mut conversation = conversation(14, &[text(10), picture]);
     let numbers = window.pack(&conversation, &[], Correction::default());
     packed(&mut conversation, numbers);
-    let shown = window.messages(&conversation);
+    let shown = window.messages(&conversation, &[]);
     let pictures = serde_json::to_string(&shown).unwrap().matches("\"png\"").count();
     assert_eq!(pictures, WHOLE_TURNS, "those of the newest turns");
     assert!(window.pack(&conversation, &[], Correction::default()).is_empty());
@@ -105,7 +107,7 @@ fn many_pictures_become_few_and_the_newest_stay() {
 #[test]
 fn a_model_that_does_not_see_is_told_that_there_was_a_picture() {
     let blind = Window::of(&ModelFacts { sees: false, ..model(100_000) });
-    let shown = blind.messages(&conversation(1, &[ModelPart::Png { base64: "x".into() }]));
+    let shown = blind.messages(&conversation(1, &[ModelPart::Png { base64: "x".into() }]), &[]);
     let shown = serde_json::to_string(&shown).unwrap();
     assert!(!shown.contains("png") && shown.contains("which you can't see"), "{shown}");
 }
@@ -149,10 +151,33 @@ fn a_long_job_takes_no_more_room_than_a_short_one() {
             number += 1;
             packed(&mut conversation, numbers);
         }
-        held.push(serde_json::to_vec(&window.messages(&conversation)).unwrap().len());
+        held.push(serde_json::to_vec(&window.messages(&conversation, &[])).unwrap().len());
     }
     let most = |steps: &[usize]| steps.iter().copied().max().unwrap();
     let (early, late) = (most(&held[100..300]), most(&held[1800..]));
     assert!(late <= early + early / 10, "{early} bytes early, {late} late");
     assert!(conversation.turns().len() < 200, "{}", conversation.turns().len());
+}
+
+#[test]
+fn what_is_recalled_comes_last_and_everything_is_accounted_for() {
+    let window = Window::of(&model(100_000));
+    let mut conversation = conversation(20, &[text(2_000)]);
+    let numbers = window.pack(&conversation, &[], Correction::default());
+    assert_eq!(numbers.len(), 10, "old results are masked although there is room");
+    packed(&mut conversation, numbers);
+    let recalled = [RecalledWords { entry: 4, text: "[4] result: the port is 5432".into() }];
+    let plain = window.messages(&conversation, &[]);
+    let shown = window.messages(&conversation, &recalled);
+    assert_eq!(shown[..plain.len()], plain[..], "the prefix stays");
+    let parts = context(&conversation, &recalled);
+    let count = |reason| parts.iter().filter(|part| part.reason == reason).count();
+    assert_eq!((count(ContextReason::Masked), count(ContextReason::Recalled)), (10, 1));
+    assert!(parts.iter().filter(|part| part.reason == ContextReason::Masked).all(|part| {
+        part.replaced_by.as_deref().is_some_and(|line| line.contains(&format!("\"number\": {}", part.first)))
+    }));
+    let entries: Vec<u64> = conversation.turns().iter().map(ConversationTurn::last).collect();
+    for entry in entries {
+        assert!(parts.iter().any(|part| (part.first..=part.last).contains(&entry)), "{entry}: {parts:?}");
+    }
 }

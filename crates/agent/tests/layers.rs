@@ -8,6 +8,7 @@ const LAYERS: &[&[&str]] = &[
     &["conversation"],
     &["window"],
     &["state", "tools"],
+    &["digest"],
     &["step", "turn"],
     &["session"],
 ];

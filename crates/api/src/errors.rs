@@ -133,6 +133,8 @@ error_codes! {
     NoScreenshot = 404 "no_screenshot",
     /// The result holds no source code, or could not be explained.
     NotExplained = 404 "not_explained",
+    /// The model has not answered at or behind the named journal entry.
+    NoContext = 404 "no_context",
     /// No such kernel in the sandbox.
     UnknownKernel = 404 "unknown_kernel",
     /// No such execution, or its record was removed.

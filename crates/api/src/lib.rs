@@ -38,11 +38,11 @@ pub use sandyard_protocol::{
 pub use sse::{SseFrame, SseParser, SseTooLong};
 pub use timestamp::Timestamp;
 pub use views::{
-    AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverOffer, DriverState,
-    DriverView, ExplanationView, FileEntryView, FileStatView, FrameView, FramesView, GuiResultView, GuiView,
-    HealthView, ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView,
-    KernelListView, KernelView, LimitsView, ListingView, ProcessListView, ProcessView, RecordingView,
-    SandboxState, ScheduleView, SearchHitView, SearchView, SettingView, SettingsView, ShellView, StatsView,
-    TicketView, UsageSampleView, UsageSeriesView, UsageView, VersionView, WaitingView, WantedResource,
-    WindowView,
+    AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, ContextPartView, ContextView,
+    DriverOffer, DriverState, DriverView, ExplanationView, FileEntryView, FileStatView, FrameView,
+    FramesView, GuiResultView, GuiView, HealthView, ImageBytesView, ImageView, IsolationView, JobListView,
+    JobState, JobStatus, JobView, KernelListView, KernelView, LimitsView, ListingView, PassageSourceView,
+    PassageView, ProcessListView, ProcessView, RecallView, RecordingView, SandboxState, ScheduleView,
+    SearchHitView, SearchView, SettingView, SettingsView, ShellView, StatsView, TicketView, UsageSampleView,
+    UsageSeriesView, UsageView, VersionView, WaitingView, WantedResource, WindowView,
 };

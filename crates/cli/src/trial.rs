@@ -81,7 +81,9 @@ fn plan<'a>(folder: &'a Path, host: &TrialHost<'a>) -> DriverPlan<'a> {
 pub(crate) async fn remove_abandoned(parent: &Path, host: &TrialHost<'_>) {
     for (folder, lock) in abandoned(parent) {
         match drivers::open(&plan(&folder, host), None) {
-            Ok(drivers) => stop_trials(&drivers).await,
+            Ok(drivers) if stop_trials(&drivers).await => {}
+            // Another attempt finds the rest by the markers in the folder.
+            Ok(_) => continue,
             Err(error) => {
                 tracing::warn!(folder = %folder.display(), error = %ErrorChain(&error), "an abandoned trial can't be looked at");
                 continue;

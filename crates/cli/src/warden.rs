@@ -110,7 +110,7 @@ async fn serve(plan: WardenPlan, socket: OwnedFd) -> io::Result<()> {
     };
     let served = service.serve(socket).await;
     // The server is gone, and with it the calls by which it tried drivers.
-    stop_trials(&drivers).await;
+    let _: bool = stop_trials(&drivers).await;
     drop(drivers);
     drop(tokio::task::spawn_blocking(|| preparation.end()).await);
     served

@@ -24,10 +24,9 @@ use std::time::Instant;
 
 use sandyard_context::chunk::{Chunk, ChunkKind};
 use sandyard_context::index::{LexicalSettings, MemoryIndex, SourceText};
-use sandyard_context::recall::{FusionSettings, RecallQuestion, RecallScope};
-use sandyard_context::{
-    EmbeddingModel, FolderReader, SourceId, SourceOrigin, SourceReader, SourceRecord, recall, sync,
-};
+use sandyard_context::recall::{FusionSettings, RecallQuestion};
+use sandyard_context::{EmbeddingModel, FolderReader, recall, sync};
+use sandyard_memory::{RecallScope, SourceId, SourceOrigin, SourceReader, SourceRecord};
 use serde_json::{Value, json};
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -43,7 +42,7 @@ fn main() -> Outcome {
         }
         ["ask", folder, index] => ask(Path::new(folder), Path::new(index), &arguments),
         ["terms", text] => {
-            println!("{}", json!(sandyard_context::terms(text)));
+            println!("{}", json!(sandyard_memory::terms::terms(text)));
             Ok(())
         }
         ["chunks", file] => {

@@ -10,8 +10,8 @@ use hashbrown::HashMap;
 
 use crate::chunk::readable;
 use crate::index::{IndexError, MemoryIndex, SourceText};
-use crate::source::{ContentDigest, SourceId, SourceOrigin, SourceReader, SourceRecord};
-use crate::tokens::estimate_tokens;
+use sandyard_memory::messages::FolderSync;
+use sandyard_memory::{ContentDigest, SourceId, SourceOrigin, SourceReader, SourceRecord, estimate_tokens};
 
 /// A larger file is data and not something that people or agents read.
 const LARGEST_FILE_BYTES: u64 = 16 << 20;
@@ -20,21 +20,6 @@ const DEEPEST: usize = 64;
 /// Folders whose contents are others' work or bookkeeping, made again by a command.
 const SKIPPED_FOLDERS: [&str; 8] =
     [".git", ".hg", ".svn", "node_modules", "target", "__pycache__", ".venv", ".sandyard-context"];
-
-/// What a synchronisation found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct FolderSync {
-    /// Text files in the folder.
-    pub files: u64,
-    /// Files that were added or had changed.
-    pub added: u64,
-    /// Files that are too large, binary or unreadable.
-    pub skipped: u64,
-    /// Bytes of the text files.
-    pub bytes: u64,
-    /// Estimated tokens of the files that were added.
-    pub tokens: u64,
-}
 
 /// Brings the index up to date with a folder. `progress` is called after each file with the path and the count so far.
 ///

@@ -2,12 +2,7 @@
 
 use std::path::Path;
 
-const LAYERS: &[&[&str]] = &[
-    &["codec", "terms", "tokens", "source"],
-    &["chunk", "embed", "summary"],
-    &["index"],
-    &["recall", "folder", "pack"],
-];
+const LAYERS: &[&[&str]] = &[&["codec"], &["chunk", "embed"], &["index"], &["recall", "folder"]];
 
 #[test]
 fn modules_import_downwards_only() {

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use sandyard_context::index::{LexicalSettings, MemoryIndex, SourceText};
-use sandyard_context::recall::{FusionSettings, RecallAnswer, RecallQuestion, RecallScope};
-use sandyard_context::{SourceId, SourceOrigin, SourceReader, SourceRecord, recall, stem, terms};
+use sandyard_context::recall;
+use sandyard_context::recall::{FusionSettings, RecallAnswer, RecallQuestion};
+use sandyard_memory::terms::{stem, terms};
+use sandyard_memory::{RecallScope, SourceId, SourceOrigin, SourceReader, SourceRecord};
 
 /// Sources in memory, as the journal would keep them.
 #[derive(Default)]

@@ -16,6 +16,7 @@ pub const PROGRAMS: GuestPrograms = GuestPrograms {
 mod tests {
     use std::ffi::OsStr;
 
+    use sandyard_memory::messages::FolderMemory;
     use sandyard_sandbox::reader::{ReaderError, run_reader};
 
     use super::PROGRAMS;
@@ -40,5 +41,22 @@ mod tests {
         let missing = read(&["explain".as_ref(), "/nonexistent".as_ref()]);
         assert!(matches!(missing, Err(ReaderError::Failed(message)) if message.contains("nonexistent")));
         assert!(matches!(read(&["nothing".as_ref()]), Err(ReaderError::Failed(_))));
+    }
+
+    #[test]
+    fn a_folder_is_remembered_and_only_its_index_is_written() {
+        let (home, index) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(home.path().join("shop.py"), "def price(cart):\n    return sum(cart)\n").unwrap();
+        let ask = |question: &str| {
+            let arguments = ["folder-memory".as_ref(), home.path().as_os_str(), index.path().as_os_str()];
+            let result = run_reader(PROGRAMS.reader, &arguments, question.as_bytes()).unwrap();
+            serde_json::from_slice::<FolderMemory>(&result).unwrap()
+        };
+        let memory = ask("what does the cart cost");
+        assert_eq!(memory.passages[0].path, "shop.py");
+        assert_eq!(memory.passages[0].text, "def price(cart):\n    return sum(cart)");
+        assert_eq!(memory.sync.unwrap().added, 1);
+        assert_eq!(ask("").sync.unwrap().added, 0, "the index was kept");
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
     }
 }

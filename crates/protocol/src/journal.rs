@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ModelPart, ModelUsage, StopReason, ToolCall};
+use crate::{JournalPassages, JournalQuestion, KeptText, ModelPart, ModelUsage, StopReason, ToolCall};
 
 /// A request of the loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,10 @@ pub enum DeskRequest {
         number: u64,
         /// The entry. Only the host writes `task`, `said` and `answer`.
         entry: JournalEntry,
+        /// Texts that are kept behind the entry, if `TaskFacts::keeps_texts`. At most `limits::KEPT_TEXTS`, together of at most
+        /// `limits::KEPT_TEXT_BYTES`; their bytes follow in data frames, also for a repeated entry.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<KeptText>,
     },
     /// Reads entries. Answered by `Reading`, then by as many entries as it announces.
     Read {
@@ -36,6 +40,10 @@ pub enum DeskRequest {
         first: u64,
         /// Maximum number of entries; the host sends no more than `limits::JOURNAL_READ_ENTRIES`.
         count: u64,
+        /// With a question, passages are wanted and no entries. A host that knows no questions answers with the entries, so `first` and
+        /// `count` name one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<Box<JournalQuestion>>,
     },
 }
 
@@ -49,6 +57,9 @@ pub enum DeskReply {
     Reading {
         /// Number of `Entry` messages that follow.
         entries: u64,
+        /// The answer to a question.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recalled: Option<Box<JournalPassages>>,
     },
     /// One of the announced entries.
     Entry(JournalRow),
@@ -99,6 +110,9 @@ pub struct TaskFacts {
     pub incarnation: u32,
     /// Number of entries that follow.
     pub entries: u64,
+    /// True if the host keeps texts behind entries.
+    #[serde(default)]
+    pub keeps_texts: bool,
 }
 
 /// Properties of a model.

@@ -23,6 +23,7 @@ mod machine;
 mod model;
 mod output;
 mod processes;
+mod recall;
 mod requests;
 pub mod rfb;
 
@@ -58,5 +59,8 @@ pub use output::{OutputChunk, OutputOffsets, OutputStream};
 pub use processes::{
     EndReason, Exit, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, RequestKey, StartProcess,
     TerminalSize,
+};
+pub use recall::{
+    ContextPart, ContextReason, JournalPassage, JournalPassages, JournalQuestion, KeptText, TextOrigin,
 };
 pub use requests::{BeginJob, JobProgress, JobWork, Reply, Request};

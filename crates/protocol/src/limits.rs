@@ -65,7 +65,13 @@ pub const MODEL_EVENT_BYTES: usize = 6 * MODEL_ANSWER_BYTES + TEXT_BYTES;
 pub const JOURNAL_ENTRY_BYTES: usize = 4 * 1024 * 1024;
 /// A message of the journal service: the longest journal row and the members around it.
 pub const DESK_MESSAGE_BYTES: usize = MODEL_EVENT_BYTES + MESSAGE_BYTES;
-/// Entries of one job's journal. A task of 2,000 steps takes some 7,000.
+/// Texts that are kept behind one entry: one for each file of a call.
+pub const KEPT_TEXTS: usize = 16;
+/// Bytes of the texts behind one entry: a build log of a hundred thousand lines.
+pub const KEPT_TEXT_BYTES: u64 = 8 * 1024 * 1024;
+/// Parts of a packed conversation that a model call lists.
+pub const CONTEXT_PARTS: usize = 4096;
+/// Entries at which builds of before ended a journal. Now only its bytes end it.
 pub const JOURNAL_ENTRIES: u64 = 50_000;
 /// Bytes of one job's journal: 2,000 steps with a screenshot in every fourth step.
 pub const JOURNAL_BYTES: u64 = 512 * 1024 * 1024;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ContextPart;
+
 /// A call of a language model. The host adds the provider's key, and the job's model if none is named.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCall {
@@ -18,6 +20,9 @@ pub struct ModelCall {
     pub tools: Vec<ToolSpec>,
     /// The longest answer, in tokens.
     pub max_tokens: u32,
+    /// What the conversation is made of, and why: the host stores it with the answer. Empty if all of the journal is in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packing: Vec<ContextPart>,
 }
 
 /// One message of the conversation.

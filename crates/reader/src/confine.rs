@@ -1,7 +1,9 @@
-//! Gives up every right but reading the folders it was given: no new privileges, limits on memory and time, Landlock, seccomp.
+//! Gives up every right but reading the folders it was given and, for an index, writing one: no new privileges, limits on memory and time,
+//! Landlock, seccomp.
 //!
 //! The source files are hostile and the grammars are C. Whoever takes over the parser finds a process that can read the
-//! folders, write to its standard output, and nothing else: no network, no other files, no programs.
+//! folders it was given, replace the index that it was given, write to its standard output, and nothing else: no network, no other
+//! files, no programs.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
@@ -36,9 +38,18 @@ pub(crate) enum ReaderSurroundings {
     Sandbox,
 }
 
+/// The folders of a role.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReaderFolders<'f> {
+    /// Folders that are read.
+    pub(crate) read: &'f [&'f Path],
+    /// A folder whose files are read, written, renamed and removed: that of an index.
+    pub(crate) written: Option<&'f Path>,
+}
+
 /// Gives up the rights of this process. Must run before the first thread is started and before anything is read.
-pub(crate) fn confine<'folder>(
-    folders: impl Iterator<Item = &'folder PathBuf>,
+pub(crate) fn confine(
+    folders: &ReaderFolders<'_>,
     surroundings: ReaderSurroundings,
 ) -> Result<(), ReaderFailure> {
     for (resource, value) in [
@@ -56,7 +67,7 @@ pub(crate) fn confine<'folder>(
     if surroundings == ReaderSurroundings::Host {
         walled?;
     }
-    seccomp()
+    seccomp(folders)
 }
 
 /// Lowers a limit. One that is lower already stays.
@@ -71,8 +82,10 @@ fn fails<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> ReaderFailur
     move |error| ReaderFailure::Confine(format!("{what}: {error}"))
 }
 
-/// Allows reading below the folders, and no other file access.
-fn landlock<'folder>(folders: impl Iterator<Item = &'folder PathBuf>) -> Result<(), ReaderFailure> {
+/// Allows access to the folders, and no other file access.
+fn landlock(folders: &ReaderFolders<'_>) -> Result<(), ReaderFailure> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let written = read | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V1))
@@ -84,12 +97,11 @@ fn landlock<'folder>(folders: impl Iterator<Item = &'folder PathBuf>) -> Result<
         .map_err(fails("scopes"))?
         .create()
         .map_err(fails("create the rules"))?;
-    for folder in folders {
+    let read_folders = folders.read.iter().map(|folder| (*folder, read));
+    for (folder, access) in read_folders.chain(folders.written.map(|folder| (folder, written))) {
         let handle = std::fs::File::open(folder)
             .map_err(|error| ReaderFailure::Read(format!("open {}", folder.display()), error))?;
-        rules = rules
-            .add_rule(PathBeneath::new(handle.as_fd(), AccessFs::ReadFile | AccessFs::ReadDir))
-            .map_err(fails("allow a folder"))?;
+        rules = rules.add_rule(PathBeneath::new(handle.as_fd(), access)).map_err(fails("allow a folder"))?;
     }
     let status = rules.restrict_self().map_err(fails("restrict"))?;
     if status.ruleset == RulesetStatus::NotEnforced {
@@ -139,9 +151,22 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_exit_group,
 ];
 
+/// Calls that replace the files of an index.
+const INDEX_CALLS: &[libc::c_long] = &[
+    libc::SYS_flock,
+    libc::SYS_ftruncate,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+];
+
 /// Everything else answers EPERM. A thread may be made, a process may not.
-fn seccomp() -> Result<(), ReaderFailure> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = CALLS.iter().map(|call| (*call, Vec::new())).collect();
+fn seccomp(folders: &ReaderFolders<'_>) -> Result<(), ReaderFailure> {
+    let index_calls = if folders.written.is_some() { INDEX_CALLS } else { &[] };
+    let calls = CALLS.iter().chain(index_calls);
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = calls.map(|call| (*call, Vec::new())).collect();
     let thread = libc::CLONE_THREAD as u64;
     let flags = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(thread), thread)
         .map_err(fails("filter"))?;

@@ -11,7 +11,7 @@ use sandyard_explain::facts::ProjectFacts;
 use sandyard_explain::{ExplainedFacts, JobNotes, explain, explain_since};
 use sandyard_survey::{SurveyLimits, WalkLimits, read_folder, survey};
 
-use crate::confine::{ReaderSurroundings, confine};
+use crate::confine::{ReaderFolders, ReaderSurroundings, confine};
 use crate::failure::ReaderFailure;
 
 /// Notes of a job are a list of commands.
@@ -36,8 +36,9 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<Vec<u8>, ReaderFailure> {
     let surroundings =
         if arguments.in_sandbox { ReaderSurroundings::Sandbox } else { ReaderSurroundings::Host };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
-    let folders = [Some(&arguments.folder), arguments.before.as_ref()];
-    confine(folders.into_iter().flatten(), surroundings)?;
+    let folders: Vec<&Path> =
+        std::iter::once(&arguments.folder).chain(&arguments.before).map(PathBuf::as_path).collect();
+    confine(&ReaderFolders { read: &folders, written: None }, surroundings)?;
     let notes = if arguments.notes { read_notes()? } else { JobNotes::default() };
     let mut facts = read_facts(&arguments.folder, arguments.name.as_deref(), threads)?;
     let explanation = match &arguments.before {

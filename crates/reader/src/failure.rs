@@ -15,4 +15,10 @@ pub(crate) enum ReaderFailure {
     /// The result can't be written.
     #[error("write the result: {0}")]
     Write(#[from] serde_json::Error),
+    /// The index can't be used.
+    #[error("{0}")]
+    Index(#[from] sandyard_context::index::IndexError),
+    /// The embedding of this program is damaged.
+    #[error("{0}")]
+    Model(#[from] sandyard_context::ModelFlaw),
 }

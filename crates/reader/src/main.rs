@@ -1,11 +1,13 @@
 //! The reader: one static program that reads what a sandbox wrote, in the sandbox or as a confined process of the host.
 //!
-//! The first argument names a role. A role confines itself (`confine`) before it reads anything, writes its result as
-//! JSON on standard output, and reports a failure as one line on standard error with exit code 1.
+//! The first argument names a role. A role confines itself (`confine`) before it reads anything, writes JSON on standard output, and
+//! reports a failure as one line on standard error with exit code 1.
 
 mod confine;
 mod explain;
 mod failure;
+mod folder_memory;
+mod job_memory;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -13,11 +15,12 @@ use std::process::ExitCode;
 
 use failure::ReaderFailure;
 
-/// Runs a role with the arguments after its name, and returns what it prints.
+/// Runs a role with the arguments after its name, and returns what is left to print.
 type ReaderRole = fn(&[OsString]) -> Result<Vec<u8>, ReaderFailure>;
 
 /// Every role by name.
-const ROLES: &[(&str, ReaderRole)] = &[("explain", explain::run)];
+const ROLES: &[(&str, ReaderRole)] =
+    &[("explain", explain::run), ("folder-memory", folder_memory::run), ("job-memory", job_memory::run)];
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();

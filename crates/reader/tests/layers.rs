@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-const LAYERS: &[&[&str]] = &[&["failure"], &["confine"], &["explain"]];
+const LAYERS: &[&[&str]] = &[&["failure"], &["confine"], &["explain", "folder_memory", "job_memory"]];
 
 #[test]
 fn modules_import_downwards_only() {

@@ -5,7 +5,7 @@
 //! - `job`: nouns, states, rows and the pure function that applies a change
 //! - `auth`: keys, callers, tickets' and origins' cookies
 //! - `store`, `blobs`: where rows and bytes are kept
-//! - `output`, `artifacts`, `drivers`: logs, downloads, and which driver runs a job
+//! - `output`, `artifacts`, `recall`, `drivers`: logs, downloads, the memory of jobs, and which driver runs a job
 //! - `gateways`: services that a sandbox reaches: the network, models, its journal
 //! - `config`: everything an operator can set
 //! - `yard`: shared parts of a running yard: live machines, admission, counters, the audit recorder
@@ -34,6 +34,7 @@ mod key_file;
 mod lifecycle;
 mod memory;
 mod output;
+mod recall;
 mod store;
 pub mod trust;
 mod yard;

@@ -8,7 +8,7 @@ const LAYERS: &[&[&str]] = &[
     &["job"],
     &["auth"],
     &["store", "blobs"],
-    &["output", "artifacts", "drivers"],
+    &["output", "artifacts", "recall", "drivers"],
     &["gateways"],
     &["config"],
     &["yard"],

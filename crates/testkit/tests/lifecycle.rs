@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use sandyard_protocol::OutputStream;
 use sandyard_sandbox::driver::Usage;
-use sandyard_server::app::{
-    FailureCode, InputFile, JobState, NewJob, RequestedLimits, SandboxState, WithOutput,
-};
+use sandyard_server::app::{FailureCode, InputFile, JobState, NewJob, RequestedLimits, SandboxState};
 use sandyard_testkit::{TestYard, session, shell};
 
 /// Returns the files that the job left. The host adds a folder of its own, which is left out.

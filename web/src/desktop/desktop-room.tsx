@@ -12,7 +12,9 @@ import { CONTROLLED, view } from "./connection";
 type Phase = "opening" | "looking" | "controlling" | "away";
 
 export function DesktopRoom({ job }: RoomProps) {
-  const live = job.sandbox === "live";
+  // At the end of a job its desktop goes before its machine does.
+  const ending = job.state === "finishing";
+  const live = job.sandbox === "live" && !ending;
   const place = useRef<HTMLDivElement>(null);
   const viewer = useRef<Viewer | null>(null);
   const [controls, setControls] = useState(false);
@@ -61,6 +63,7 @@ export function DesktopRoom({ job }: RoomProps) {
     };
   }, [job.job_id, live, controls, turn]);
 
+  if (ending) return <div class="empty"><p>The job is ending. Its last picture comes with the result.</p></div>;
   if (!live) return <LastPicture job={job.job_id} state={job.sandbox} />;
   const words: Record<Phase, string> = { opening: "opening", looking: "live · view only", controlling: "you control", away: "reconnecting" };
   return (

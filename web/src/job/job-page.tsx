@@ -49,7 +49,7 @@ const ROOMS: Room[] = [
   { name: "usage", label: "Usage", icon: "chart", keys: "u", has: (job) => job.started_at !== null, load: async () => (await import("../usage/usage-room")).UsageRoom },
   { name: "previews", label: "Previews", icon: "globe", keys: "p", has: (job) => job.sandbox !== "gone", load: async () => (await import("./previews")).Previews },
   { name: "explanation", label: "Explanation", icon: "book", keys: "e", has: (job) => Boolean(job.explanation), load: async () => (await import("./explanation")).Explanation },
-  { name: "recall", label: "Recall", icon: "search", keys: "m", has: (job) => job.kind === "task", load: async () => (await import("./recall")).Recall },
+  { name: "recall", label: "Recall", icon: "search", keys: "m", has: () => true, load: async () => (await import("./recall")).Recall },
   { name: "audit", label: "Audit", icon: "shield", keys: "a", has: () => true, load: async () => (await import("./audit")).Audit },
 ];
 

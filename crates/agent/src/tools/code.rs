@@ -5,7 +5,7 @@ use sandyard_pipe::Frame;
 use sandyard_protocol::limits::{OUTPUT_BYTES, OUTPUT_PARTS};
 use sandyard_protocol::{
     Execute, ExecutionEnd, ExecutionId, KernelEvent, KernelId, Language, ModelPart, Outcome as Ending,
-    OutputPart, Reply, Request,
+    OutputPart, Reply, Request, TextOrigin,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -213,7 +213,9 @@ impl ExecutionOutput {
         let text = words.map_or_else(|| said.to_owned(), |words| format!("{said}\n{words}"));
         let mut parts = vec![ModelPart::Text { text }];
         parts.extend(self.pictures.into_iter().map(|base64| ModelPart::Png { base64 }));
-        ToolOutcome { parts, failed, interrupted: end.outcome == Ending::Lost, files: Vec::new() }
+        let interrupted = end.outcome == Ending::Lost;
+        let outcome = ToolOutcome { parts, failed, interrupted, ..ToolOutcome::default() };
+        outcome.keeping(TextOrigin::Cell, FORM.tool, self.text.whole())
     }
 }
 

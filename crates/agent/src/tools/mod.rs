@@ -11,6 +11,7 @@ mod finish;
 mod gui;
 mod lanes;
 mod output;
+mod pack;
 mod plan;
 mod recall;
 mod shell;
@@ -18,14 +19,26 @@ mod tool;
 
 use sandyard_protocol::{ToolCall, ToolSpec};
 
+pub(crate) use self::files::write_file;
+pub(crate) use self::recall::cited;
+
 use crate::tools::lanes::CallLane;
 pub(crate) use crate::tools::tool::{
     JournalCall, JournalRun, JournalStep, Tool, ToolContext, ToolOutcome, ToolRun,
 };
 
 /// All tools, in the order in which the model reads about them.
-static TOOLS: [Tool; 8] =
-    [shell::TOOL, code::TOOL, files::TOOL, gui::TOOL, plan::TOOL, recall::TOOL, ask::TOOL, finish::TOOL];
+static TOOLS: [Tool; 9] = [
+    shell::TOOL,
+    code::TOOL,
+    files::TOOL,
+    gui::TOOL,
+    plan::TOOL,
+    recall::TOOL,
+    pack::TOOL,
+    ask::TOOL,
+    finish::TOOL,
+];
 
 fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.form.tool == name)

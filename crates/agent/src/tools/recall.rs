@@ -1,18 +1,26 @@
-//! `recall`: searches the journal by words, or shows one entry.
+//! `recall`: asks the host for passages of everything that the job has seen, or shows one entry.
+//!
+//! A host that can't answer, because it has no reader, leaves the loop to search its journal word by word.
 
-use sandyard_protocol::{JournalEntry, JournalRow, ModelPart};
+use sandyard_memory::plan_text;
+use sandyard_protocol::{
+    JournalEntry, JournalPassage, JournalPassages, JournalQuestion, JournalRow, ModelPart,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::lanes::CallLane;
 use super::{JournalCall, JournalStep, Tool, ToolOutcome, ToolRun};
 use crate::arguments::{self, ArgumentForm, BadArguments};
-use crate::journal::JournalError;
-use crate::prompt;
+use crate::journal::{JournalClient, JournalError};
 use crate::tools::files;
 
 /// Passages in one result.
-const MAX_PASSAGES: usize = 8;
+const MAX_PASSAGES: u32 = 8;
+/// Bytes of one passage in a result; a version of a file may be long.
+const PASSAGE_BYTES: usize = 14 * 1024;
+/// The origins of texts.
+const SCOPES: [&str; 7] = ["person", "model", "call", "result", "file", "cell", "note"];
 /// Bytes around a match.
 const CONTEXT_BYTES: usize = 300;
 /// Words of a query; further words are ignored.
@@ -21,7 +29,10 @@ const MAX_WORDS: usize = 12;
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
     description: "
-Finds what you have seen and done before in this job, also what is no longer shown to you: the task, what the person said, your answers, every result in full. With `query`, the passages that have most of its words, each with its number in the journal. With `number`, that entry itself, from line `first` on.",
+Finds what you have seen and done before in this job, also what is no longer shown to you: the task, what the person said, your answers, every result in full, every version of a file that you read or wrote.
+- `query`: the passages that answer it best, by words and by meaning, each with its number in the journal. `scope` limits them to some origins, `path` to one file, `before` and `after` to a part of the journal; so `{\"query\": \"port\", \"scope\": [\"person\"]}` is what the person said about ports.
+- `path` alone, or with `before`: the file as it was then.
+- `number`: that entry itself, whole, from line `first` on.",
     parameters,
     lane: |_| CallLane::Alone,
     run: ToolRun::Journal { run: |call| Box::pin(run(call)) },
@@ -29,7 +40,15 @@ Finds what you have seen and done before in this job, also what is no longer sho
 
 const FORM: ArgumentForm = ArgumentForm {
     tool: "recall",
-    members: &[("query", &["text", "q"]), ("number", &["entry", "id"]), ("first", &["first_line", "start"])],
+    members: &[
+        ("query", &["text", "q", "question"]),
+        ("scope", &["origins", "origin"]),
+        ("path", &["file"]),
+        ("before", &[]),
+        ("after", &[]),
+        ("number", &["entry", "id"]),
+        ("first", &["first_line", "start"]),
+    ],
     example: r#"{"query": "database password error"}"#,
 };
 
@@ -37,7 +56,11 @@ fn parameters() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "query": { "type": "string", "description": "Words to find." },
+            "query": { "type": "string", "description": "A question, words, an identifier or an error message." },
+            "scope": { "type": "array", "items": { "type": "string", "enum": SCOPES }, "description": "Only texts of these origins; all if not given." },
+            "path": { "type": "string", "description": "Only texts of this file or below this folder; without `query`, the file itself." },
+            "before": { "type": "integer", "minimum": 1, "description": "Only what is before this number of the journal." },
+            "after": { "type": "integer", "minimum": 0, "description": "Only what is after this number." },
             "number": { "type": "integer", "minimum": 1, "description": "Instead: the number of an entry." },
             "first": { "type": "integer", "minimum": 1, "description": "With `number`: the first line to show." },
         },
@@ -47,8 +70,8 @@ fn parameters() -> Value {
 /// The question of a call.
 #[derive(Debug, PartialEq, Eq)]
 enum RecallQuery {
-    /// Passages that contain these words, in lower case.
-    Words(Vec<String>),
+    /// Passages for a question, or versions of a file.
+    Passages(Box<JournalQuestion>),
     /// An entry, from line `first`.
     Entry { number: u64, first: u64 },
 }
@@ -56,20 +79,24 @@ enum RecallQuery {
 #[derive(Debug, Deserialize)]
 struct RecallArguments {
     query: Option<String>,
+    #[serde(default)]
+    scope: Vec<String>,
+    path: Option<String>,
+    before: Option<u64>,
+    after: Option<u64>,
     number: Option<u64>,
     first: Option<u64>,
 }
 
 async fn run(call: JournalCall<'_>) -> Result<JournalStep, JournalError> {
     let outcome = match read(call.arguments) {
-        Ok(RecallQuery::Entry { number, first }) => {
-            let row = call.journal.entry(number).await?;
-            show(row.as_ref(), number, first)
-        }
-        Ok(RecallQuery::Words(words)) => {
-            let mut search = JournalSearch::new(words);
-            call.journal.read(|row| search.look_at(&row)).await?;
-            search.outcome()
+        Ok(RecallQuery::Entry { number, first }) => entry(call.journal, number, first).await?,
+        Ok(RecallQuery::Passages(question)) => {
+            let words = words(&question.text);
+            match call.journal.ask(*question).await? {
+                Some(answer) => found(&answer),
+                None => search(call.journal, words).await?,
+            }
         }
         Err(error) => error.into(),
     };
@@ -77,17 +104,68 @@ async fn run(call: JournalCall<'_>) -> Result<JournalStep, JournalError> {
 }
 
 fn read(text: &str) -> Result<RecallQuery, BadArguments> {
-    let RecallArguments { query, number, first } = arguments::read(&FORM, text)?;
+    let RecallArguments { query, scope, path, before, after, number, first } = arguments::read(&FORM, text)?;
     if let Some(number) = number {
         return Ok(RecallQuery::Entry { number, first: first.unwrap_or(1).max(1) });
     }
-    let query = query.unwrap_or_default().to_lowercase();
-    let words: Vec<String> = query.split_whitespace().take(MAX_WORDS).map(str::to_owned).collect();
-    if words.is_empty() {
-        Err(FORM.refuse("give a `query` or a `number`"))
-    } else {
-        Ok(RecallQuery::Words(words))
+    let text = query.unwrap_or_default().trim().to_owned();
+    let path = path.map(|path| path.trim_start_matches("/workspace/").trim_start_matches("./").to_owned());
+    if text.is_empty() && path.as_deref().unwrap_or_default().is_empty() {
+        return Err(FORM.refuse("give a `query`, a `path` or a `number`"));
     }
+    if let Some(unknown) = scope.iter().find(|word| !SCOPES.contains(&word.as_str())) {
+        return Err(FORM.refuse(&format!("there is no scope `{unknown}`; there are {}", SCOPES.join(", "))));
+    }
+    let question =
+        JournalQuestion { text, count: MAX_PASSAGES, origins: scope, path, before, after, entry: None };
+    Ok(RecallQuery::Passages(Box::new(question)))
+}
+
+/// Passages with their citations, as the model reads them.
+fn found(answer: &JournalPassages) -> ToolOutcome {
+    if answer.passages.is_empty() {
+        return ToolOutcome::text("Nothing like it is in the journal. Try other words, or fewer limits.");
+    }
+    let texts: Vec<String> = answer.passages.iter().map(cited).collect();
+    ToolOutcome::text(format!("{}\n\n`number` shows an entry whole.", texts.join("\n\n")))
+}
+
+/// A passage below the line that says where it stands.
+pub(crate) fn cited(passage: &JournalPassage) -> String {
+    let JournalPassage { entry, origin, path, first_line, last_line, seen, first_seen, text } = passage;
+    let before = match seen {
+        0 | 1 => String::new(),
+        seen => format!(", seen {seen} times, first in [{first_seen}]"),
+    };
+    let end = text.floor_char_boundary(PASSAGE_BYTES);
+    let dots = if end < text.len() { "…" } else { "" };
+    format!("[{entry}] {origin}, {path}, lines {first_line} to {last_line}{before}:\n{}{dots}", &text[..end])
+}
+
+/// Shows an entry, with the whole of a result that the entry cuts.
+async fn entry(journal: &mut JournalClient, number: u64, first: u64) -> Result<ToolOutcome, JournalError> {
+    let row = journal.entry(number).await?;
+    let is_result = row.as_ref().is_some_and(|row| matches!(row.entry, JournalEntry::StepEnded { .. }));
+    if is_result {
+        let question = JournalQuestion { entry: Some(number), ..JournalQuestion::default() };
+        let answer = journal.ask(question).await?.unwrap_or_default();
+        let whole = answer.passages.into_iter().find(|passage| passage.origin != "file");
+        if let Some(whole) = whole {
+            return Ok(files::numbered(&format!("Entry {number}, the whole result"), &whole.text, first));
+        }
+    }
+    Ok(show(row.as_ref(), number, first))
+}
+
+/// Searches the journal word by word.
+async fn search(journal: &mut JournalClient, words: Vec<String>) -> Result<ToolOutcome, JournalError> {
+    let mut search = JournalSearch::new(words);
+    journal.read(|row| search.look_at(&row)).await?;
+    Ok(search.outcome())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.to_lowercase().split_whitespace().take(MAX_WORDS).map(str::to_owned).collect()
 }
 
 /// A search through the journal that keeps the best passages.
@@ -121,7 +199,7 @@ impl JournalSearch {
         let text = format!("[{}] {title}:\n{}", row.number, passage(&text, place));
         self.best.push(RecallPassage { score, number: row.number, text });
         self.best.sort_by_key(|passage| std::cmp::Reverse((passage.score, passage.number)));
-        self.best.truncate(MAX_PASSAGES);
+        self.best.truncate(MAX_PASSAGES as usize);
     }
 
     fn outcome(self) -> ToolOutcome {
@@ -163,7 +241,7 @@ fn describe(row: &JournalRow) -> Option<(String, String)> {
             });
             ("a result".into(), texts.collect::<Vec<_>>().join("\n"))
         }
-        JournalEntry::Plan { items } => ("the plan".into(), prompt::plan(items)),
+        JournalEntry::Plan { items } => ("the plan".into(), plan_text(items)),
         JournalEntry::Asked { question, .. } => ("asked the person".into(), question.clone()),
         JournalEntry::Finished { summary } => ("the summary".into(), summary.clone()),
         JournalEntry::StepBegan { .. }
@@ -207,10 +285,7 @@ mod tests {
 
     #[test]
     fn passages_with_most_words_come_first_and_newer_ones_before_older() {
-        let RecallQuery::Words(words) = read(r#"{"query": "Port Refused"}"#).unwrap() else {
-            panic!("no words")
-        };
-        let mut search = JournalSearch::new(words);
+        let mut search = JournalSearch::new(words("Port Refused"));
         for (number, text) in
             [(3, "the port is 80"), (5, "connection REFUSED on port 80"), (7, "port refused"), (9, "x")]
         {
@@ -235,8 +310,27 @@ mod tests {
 
     #[test]
     fn nothing_to_find_is_refused() {
-        assert!(read("{}").is_err());
+        assert!(read("{}").is_err() && read(r#"{"query": "x", "scope": ["all"]}"#).is_err());
         assert_eq!(read(r#"{"number": 3}"#).unwrap(), RecallQuery::Entry { number: 3, first: 1 });
+    }
+
+    #[test]
+    fn a_question_is_passed_on_with_its_limits_and_passages_say_where_they_stand() {
+        let text = r#"{"query": "port", "scope": ["person"], "path": "/workspace/a.py", "before": 9}"#;
+        let RecallQuery::Passages(question) = read(text).unwrap() else { panic!("an entry") };
+        assert_eq!((question.path.as_deref(), question.before), (Some("a.py"), Some(9)));
+        assert_eq!(question.origins, ["person"]);
+        let passage = JournalPassage {
+            entry: 7,
+            origin: "result".into(),
+            path: "shell".into(),
+            first_line: 3,
+            last_line: 4,
+            seen: 2,
+            first_seen: 5,
+            text: "a\nb".into(),
+        };
+        assert_eq!(cited(&passage), "[7] result, shell, lines 3 to 4, seen 2 times, first in [5]:\na\nb");
     }
 
     #[test]

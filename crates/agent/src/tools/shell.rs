@@ -6,7 +6,7 @@ use std::time::Duration;
 use sandyard_pipe::Frame;
 use sandyard_protocol::{
     EndReason, Exit, OutputChunk, OutputOffsets, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, Reply,
-    Request, StartProcess,
+    Request, StartProcess, TextOrigin,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -267,6 +267,11 @@ impl FollowedProcess {
     }
 
     fn outcome(self, context: &ToolContext, exit: Option<Exit>) -> ToolOutcome {
+        let whole = self.output.whole();
+        self.shown(context, exit).keeping(TextOrigin::Result, FORM.tool, whole)
+    }
+
+    fn shown(self, context: &ToolContext, exit: Option<Exit>) -> ToolOutcome {
         let output = self.output.text();
         let output = if output.trim().is_empty() { "(no output)" } else { output.trim_end() };
         match exit {

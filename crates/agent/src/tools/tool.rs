@@ -3,12 +3,12 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use sandyard_protocol::{JournalEntry, ModelPart};
+use sandyard_protocol::{JournalEntry, ModelPart, TextOrigin};
 use serde_json::Value;
 
 use super::lanes::CallLane;
 use crate::arguments::{ArgumentForm, BadArguments};
-use crate::journal::{JournalClient, JournalError};
+use crate::journal::{JournalClient, JournalError, OutcomeText};
 use crate::keeper::{KeeperClient, ToolError};
 use crate::positions::OutputPositions;
 
@@ -22,6 +22,8 @@ pub(crate) struct ToolOutcome {
     pub(crate) interrupted: bool,
     /// Files that the call wrote, relative to the workspace.
     pub(crate) files: Vec<String>,
+    /// Texts that are kept for recall: whole outputs, versions of files.
+    pub(crate) kept: Vec<OutcomeText>,
 }
 
 /// The inputs of a tool of the machine, besides its arguments.
@@ -41,6 +43,8 @@ pub(crate) struct JournalCall<'a> {
     pub(crate) is_answered: bool,
     /// True if another call of the same answer failed.
     pub(crate) has_failed_sibling: bool,
+    /// Numbers of earlier results that are whole, but the newest.
+    pub(crate) maskable: Vec<u64>,
     /// For reading: entries are written by the loop, from the returned [`JournalStep`].
     pub(crate) journal: &'a mut JournalClient,
 }
@@ -91,6 +95,12 @@ impl ToolOutcome {
     /// A text about a failure.
     pub(crate) fn failed(text: impl Into<String>) -> Self {
         Self { failed: true, ..Self::text(text) }
+    }
+
+    /// The same with a text that is kept for recall.
+    pub(crate) fn keeping(mut self, origin: TextOrigin, path: &str, bytes: Option<Vec<u8>>) -> Self {
+        self.kept.extend(bytes.map(|bytes| OutcomeText { origin, path: path.to_owned(), bytes }));
+        self
     }
 
     /// A text about a call that may have been carried out in part.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed step is a failed test")]
 
 mod crashes;
+mod memory;
 mod talk;
 mod tools;
 mod world;

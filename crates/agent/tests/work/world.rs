@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use sandyard_pipe::{FrameLimits, Framed};
+use sandyard_pipe::{Frame, FrameLimits, Framed};
 use sandyard_protocol::limits::{DATA_BYTES, MODEL_CALL_BYTES};
 use sandyard_protocol::{
     AgentRequest, DeskRefusal, DeskReply, DeskRequest, EndReason, Exit, FileStat, GuestError, GuestErrorCode,
-    JournalEntry, JournalRow, ModelCall, ModelEvent, ModelFacts, ModelFailure, ModelUsage, OutputChunk,
-    OutputOffsets, OutputStream, ProcessEvent, ProcessId, ProcessInfo, Reply, Request, Speaker, StopReason,
-    TaskBudget, TaskFacts, TaskSpent, ToolCall,
+    JournalEntry, JournalPassage, JournalPassages, JournalQuestion, JournalRow, KeptText, ModelCall,
+    ModelEvent, ModelFacts, ModelFailure, ModelUsage, OutputChunk, OutputOffsets, OutputStream, ProcessEvent,
+    ProcessId, ProcessInfo, Reply, Request, Speaker, StopReason, TaskBudget, TaskFacts, TaskSpent, ToolCall,
 };
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -55,6 +55,12 @@ pub(crate) struct State {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
     /// What the model was asked, in order.
     pub(crate) asked: Vec<ModelCall>,
+    /// Texts that were kept behind entries.
+    pub(crate) kept: Vec<(KeptText, Vec<u8>)>,
+    /// What the loop asked the memory.
+    pub(crate) questions: Vec<JournalQuestion>,
+    /// The answer of the memory; `None` for a host without one.
+    pub(crate) passages: Option<Vec<JournalPassage>>,
     pub(crate) incarnation: u32,
     pub(crate) budget: TaskBudget,
     /// Calls of the desk after which its connection is cut, as a lost link would.
@@ -177,7 +183,8 @@ impl World {
                         stream.send_message(&DeskReply::Entry(row)).await.ok()?;
                     }
                 }
-                DeskRequest::Append { number, entry } => {
+                DeskRequest::Append { number, entry, kept } => {
+                    self.receive_texts(&mut stream, &kept).await?;
                     let reply = self.append(number, entry);
                     if cut {
                         self.state().cut_desk_after = None;
@@ -187,7 +194,11 @@ impl World {
                     told = self.state().journal.len();
                     stream.send_message(&reply).await.ok()?;
                 }
-                DeskRequest::Read { first, count } => {
+                DeskRequest::Read { question: Some(question), .. } => {
+                    let recalled = Some(Box::new(self.recall(*question)));
+                    stream.send_message(&DeskReply::Reading { entries: 0, recalled }).await.ok()?;
+                }
+                DeskRequest::Read { first, count, question: None } => {
                     let rows: Vec<JournalRow> = {
                         let state = self.state();
                         let from = usize::try_from(first - 1).unwrap();
@@ -199,13 +210,39 @@ impl World {
                             .cloned()
                             .collect()
                     };
-                    stream.send_message(&DeskReply::Reading { entries: rows.len() as u64 }).await.ok()?;
+                    stream
+                        .send_message(&DeskReply::Reading { entries: rows.len() as u64, recalled: None })
+                        .await
+                        .ok()?;
                     for row in rows {
                         stream.send_message(&DeskReply::Entry(row)).await.ok()?;
                     }
                 }
             }
         }
+    }
+
+    /// Receives the texts of an entry, which a host that keeps texts must read.
+    async fn receive_texts(&self, stream: &mut Stream, kept: &[KeptText]) -> Option<()> {
+        for text in kept {
+            let mut bytes = Vec::new();
+            while (bytes.len() as u64) < text.bytes {
+                match stream.receive().await.ok()?? {
+                    Frame::Data(data) => bytes.extend_from_slice(&data),
+                    Frame::Message(_) => return None,
+                }
+            }
+            self.state().kept.push((text.clone(), bytes));
+        }
+        Some(())
+    }
+
+    /// Answers with the passages of the script, as a host with a reader would; without one as a host without.
+    fn recall(&self, question: JournalQuestion) -> JournalPassages {
+        let mut state = self.state();
+        let passages = state.passages.clone();
+        state.questions.push(question);
+        JournalPassages { failed: passages.is_none(), passages: passages.unwrap_or_default() }
     }
 
     async fn push_said(&self, stream: &mut Stream, told: &mut usize) -> Option<()> {
@@ -226,6 +263,7 @@ impl World {
             spent: TaskSpent::default(),
             incarnation: state.incarnation,
             entries,
+            keeps_texts: true,
         }
     }
 
@@ -304,8 +342,13 @@ impl World {
                 let outcome = self.run(&command).await;
                 self.end_process(&info.id);
                 let (output, code) = outcome?;
-                let chunk = OutputChunk { stream: OutputStream::Stdout, offset: 0, bytes: output.into() };
-                stream.send_data(&chunk.encode()).await.ok()?;
+                let mut offset = 0;
+                for part in output.as_bytes().chunks(DATA_BYTES / 2) {
+                    let bytes = part.to_vec().into();
+                    let chunk = OutputChunk { stream: OutputStream::Stdout, offset, bytes };
+                    stream.send_data(&chunk.encode()).await.ok()?;
+                    offset += part.len() as u64;
+                }
                 let exit = Exit { code, signal: None, reason: EndReason::Own };
                 stream.send_message(&ProcessEvent::Exited(exit)).await.ok()
             }

@@ -2,8 +2,8 @@
 
 use reqwest::{Method, Response};
 use sandyard_api::{
-    AvailabilityView, CodeRequest, CodeView, ExtendRequest, JobListView, JobView, KernelListView,
-    OutputStream, ReplyRequest, ScheduleBody, ScheduleView, VersionView,
+    AvailabilityView, CodeRequest, CodeView, ContextView, ExtendRequest, JobListView, JobView,
+    KernelListView, OutputStream, RecallView, ReplyRequest, ScheduleBody, ScheduleView, VersionView,
 };
 
 use super::{ApiClient, ClientError, SseReader, escape_path};
@@ -144,6 +144,22 @@ impl ApiClient {
     /// Streams the workspace of an ended job as a zip.
     pub(crate) async fn download(&self, job: &str) -> Result<Response, ClientError> {
         self.send(self.request(Method::GET, &format!("/jobs/{job}/download"))).await
+    }
+
+    /// Returns passages of what a job has seen.
+    pub(crate) async fn recall(
+        &self,
+        job: &str,
+        query: &[(&str, String)],
+    ) -> Result<RecallView, ClientError> {
+        let request = self.request(Method::GET, &format!("/jobs/{job}/recall")).query(query);
+        self.json(request).await
+    }
+
+    /// Returns what the model read for its answer at or behind a journal entry.
+    pub(crate) async fn context(&self, job: &str, step: u64) -> Result<ContextView, ClientError> {
+        let request = self.request(Method::GET, &format!("/jobs/{job}/context")).query(&[("step", step)]);
+        self.json(request).await
     }
 
     /// Streams the audit records of a job; the last line is their signed head.

@@ -143,10 +143,15 @@ async fn try_drivers(
     };
     if findings.is_none() {
         context.ui.faint("interrupted; removing the sandboxes of the trials");
-        stop_trials(&drivers).await;
     }
+    // Also after whole trials: one whose sandbox could not be removed at once is given another chance.
+    let stopped = stop_trials(&drivers).await;
     drop(drivers);
-    folder.remove()?;
+    if stopped {
+        folder.remove()?;
+    } else {
+        context.ui.warn("a trial left something behind; the next doctor or server removes it");
+    }
     Ok(findings)
 }
 

@@ -1,10 +1,30 @@
-//! The command line: its definition is consistent, and it accepts what scripts use. The transcripts record its help.
+//! The command line: its definition is consistent, its help fits a terminal, and it accepts what scripts use.
 
 use super::*;
 
 #[test]
 fn the_definition_is_consistent() {
     Cli::command().debug_assert();
+}
+
+/// Longer lines are broken by the terminal, inside of words.
+#[test]
+fn the_help_of_every_verb_fits_80_columns_and_has_examples() {
+    let mut command = Cli::command().term_width(80);
+    command.build();
+    let names: Vec<_> = command
+        .get_subcommands()
+        .filter(|verb| !verb.is_hide_set() && !["help", "version"].contains(&verb.get_name()))
+        .map(|verb| verb.get_name().to_owned())
+        .collect();
+    for name in names {
+        let help = command.find_subcommand_mut(&name).unwrap().render_long_help().to_string();
+        assert!(help.contains("\nExamples:\n  "), "{name} has no examples");
+        assert!(help.contains("\nGlobal options:\n"), "{name} mixes its options with the global ones");
+        for line in help.lines() {
+            assert!(line.chars().count() <= 80, "{name}: {line:?}");
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod audit;
 mod cancel;
 mod code;
 mod completions;
+mod context;
 mod cp;
 mod demo;
 mod doctor;
@@ -126,6 +127,7 @@ pub(crate) enum CliVerb {
     Download(download::DownloadCommand),
     Rm(rm::RmCommand),
     Prune(prune::PruneCommand),
+    Context(context::ContextCommand),
     Shell(shell::ShellCommand),
     Code(code::CodeCommand),
     Kernels(kernels::KernelsCommand),
@@ -162,6 +164,7 @@ impl CliVerb {
             Self::Prune(command) => block_on(command.run(context)),
             Self::Download(command) => block_on(command.run(context)),
             Self::Explain(command) => block_on(command.run(context)),
+            Self::Context(command) => block_on(command.run(context)),
             Self::Audit(command) => block_on(command.run(context)),
             Self::Shell(command) => block_on(command.run(context)),
             Self::Code(command) => block_on(command.run(context)),

@@ -116,7 +116,7 @@ mod tests {
         },
     };
     static BROKEN: DriverOpener = DriverOpener {
-        entry: LACKING.entry,
+        entry: DriverEntry { name: "lacking", ..catalogue::QEMU },
         open: |_| Err(DriverOpenError::Prepare { step: "read", source: std::io::Error::other("torn") }),
     };
 

@@ -227,7 +227,7 @@ impl YardHost {
     async fn end(self) {
         if let Self::Own(_, drivers) = &self {
             // The yard has stopped, and with it the tasks that tried drivers.
-            stop_trials(drivers).await;
+            let _: bool = stop_trials(drivers).await;
         }
         let end = move || match self {
             Self::Own(preparation, drivers) => {

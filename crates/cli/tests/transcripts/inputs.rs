@@ -89,10 +89,8 @@ async fn jobs_are_waited_for_extended_measured_and_attached_to() {
     assert!(said.err.contains("may run for 1 h 59 min") || said.err.contains("2 h 0 min"), "{}", said.err);
     let stats = yard.run(&["stats", &id, "--once", "--json"]).await.expect(0).json();
     assert_eq!(stats["sandbox"], "live");
-    assert_eq!(
-        yard.run(&["inspect", &id]).await.expect(0).json()["limits"]["timeout_s"].as_u64() >= Some(7200),
-        true
-    );
+    let inspected = yard.run(&["inspect", &id]).await.expect(0).json();
+    assert!(inspected["limits"]["timeout_s"].as_u64() >= Some(7200), "{inspected}");
     yard.run(&["code", &id, "-l", "bash", "echo hi"]).await.expect(0);
     assert!(yard.run(&["kernels", &id]).await.expect(0).out.contains("bash"));
     yard.run(&["cancel", &id]).await.expect(0);

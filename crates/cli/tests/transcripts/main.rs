@@ -11,6 +11,5 @@ mod jobs;
 mod person;
 mod refusals;
 mod served;
-mod snapshots;
 mod tasks;
 mod terminal;

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use crate::codec::ByteReader;
 use crate::embed::pieces::{PieceCounts, cut_word};
 use crate::embed::vectors::{packed, packed_bytes};
-use crate::terms::parts;
+use sandyard_memory::terms::parts;
 
 /// Begins every file of weights.
 const MAGIC: &[u8; 8] = b"SYvector";
@@ -87,7 +87,7 @@ impl EmbeddingModel {
     /// The vector of a text.
     pub(crate) fn vector_of(&self, text: &str) -> Vec<f32> {
         let mut counts = PieceCounts::default();
-        crate::terms::runs(text, |run| {
+        sandyard_memory::terms::runs(text, |run| {
             let mut pieces = Vec::new();
             self.pieces_of_run(run, |piece| pieces.push(piece));
             counts.add(&pieces);
@@ -97,7 +97,7 @@ impl EmbeddingModel {
 
     /// Calls `visit` with the pieces of a word or identifier.
     pub(crate) fn pieces_of_run(&self, run: &str, mut visit: impl FnMut(u32)) {
-        if run.len() > crate::terms::LONGEST_TERM_BYTES {
+        if run.len() > sandyard_memory::terms::LONGEST_TERM_BYTES {
             return;
         }
         parts(run, |part| {

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use crate::embed::{EmbeddingModel, PieceCounts};
-use crate::terms::{runs, terms_of_run};
+use sandyard_memory::terms::{runs, terms_of_run};
 
 /// How terms are weighted. Learnt on a development split; see `bench/README.md`.
 #[derive(Debug, Clone, Copy, PartialEq)]

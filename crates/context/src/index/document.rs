@@ -2,7 +2,7 @@
 
 use crate::chunk::ChunkKind;
 use crate::codec::{ByteReader, ByteWriter};
-use crate::source::ContentDigest;
+use sandyard_memory::ContentDigest;
 
 /// What makes two chunks the same: their text and the path of their source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

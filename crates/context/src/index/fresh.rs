@@ -74,7 +74,7 @@ impl FreshSegment {
     }
 
     /// Adds a source, with the documents since the source before.
-    pub(crate) fn close_source(&mut self, record: crate::source::SourceRecord) {
+    pub(crate) fn close_source(&mut self, record: sandyard_memory::SourceRecord) {
         let first = self.sources.last().map_or(0, |last| last.documents.end);
         self.sources.push(SegmentSource { record, documents: first..self.documents.len() as u32 });
     }

@@ -11,7 +11,7 @@ use crate::index::document::{DocumentKey, DocumentPlace, DocumentRow, RepeatedDo
 use crate::index::postings::PostingsWriter;
 use crate::index::seal::{SegmentContents, seal};
 use crate::index::segment::{SealedSegment, SearchableSegment as _, SegmentHead, SegmentSource};
-use crate::source::SourceId;
+use sandyard_memory::SourceId;
 
 /// New number of each document of an input.
 type DocumentMap = Vec<Option<u32>>;

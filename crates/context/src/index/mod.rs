@@ -15,7 +15,7 @@ mod segment;
 mod store;
 
 pub use analysis::LexicalSettings;
-pub use store::{IndexError, IndexOpening, IndexStatistics, MemoryIndex, SourceText};
+pub use store::{IndexError, IndexOpening, MemoryIndex, SourceText};
 
 pub(crate) use document::{DocumentKey, DocumentPlace, DocumentRow};
 pub(crate) use segment::SearchableSegment;

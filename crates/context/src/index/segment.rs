@@ -9,7 +9,7 @@ use crate::codec::{ByteReader, ByteWriter};
 use crate::index::dictionary::Dictionary;
 use crate::index::document::{DocumentKey, DocumentPlace, DocumentRow, RepeatedDocument};
 use crate::index::postings::Postings;
-use crate::source::{ContentDigest, SourceId, SourceOrigin, SourceRecord};
+use sandyard_memory::{ContentDigest, SourceId, SourceOrigin, SourceRecord};
 
 /// A source and the documents that it was the first to have.
 #[derive(Debug, Clone, PartialEq, Eq)]

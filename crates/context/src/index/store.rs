@@ -19,7 +19,8 @@ use crate::index::document::{DocumentKey, DocumentPlace, DocumentRow, RepeatedDo
 use crate::index::fresh::FreshSegment;
 use crate::index::merge::merge;
 use crate::index::segment::{SealedSegment, SearchableSegment, SegmentFlaw};
-use crate::source::{ContentDigest, SourceId, SourceOrigin, SourceRecord};
+use sandyard_memory::messages::{IndexStatistics, KnownSources};
+use sandyard_memory::{ContentDigest, SourceId, SourceOrigin, SourceRecord};
 
 /// The fresh segment is sealed when it was made of this much text. Bounds the memory of the analysis.
 const FRESH_TEXT_BYTES: u64 = 16 << 20;
@@ -58,23 +59,6 @@ pub enum IndexError {
 pub struct IndexOpening {
     /// Files that were dropped, and why. Their sources must be added again.
     pub dropped: Vec<(PathBuf, String)>,
-}
-
-/// Sizes of an index.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct IndexStatistics {
-    /// Sources that are not forgotten.
-    pub sources: u64,
-    /// Distinct chunks.
-    pub chunks: u64,
-    /// Chunks that were seen again.
-    pub repeats: u64,
-    /// Bytes of text that the chunks were made of.
-    pub text_bytes: u64,
-    /// Bytes of the sealed files.
-    pub file_bytes: u64,
-    /// Sealed files.
-    pub segments: u64,
 }
 
 /// A text to be added.
@@ -226,6 +210,13 @@ impl MemoryIndex {
     /// True if the index has this text of this source.
     pub fn has(&self, id: SourceId, digest: ContentDigest) -> bool {
         self.known.get(&id) == Some(&digest)
+    }
+
+    /// The last sources that it has of a journal, whose texts were added in order.
+    pub fn known_sources(&self) -> KnownSources {
+        let mut known = KnownSources::default();
+        self.known.keys().for_each(|&id| known.add(id));
+        known
     }
 
     /// Adds a source; it is found from now on. A source that the index has already costs nothing.

@@ -7,22 +7,9 @@ use serde::Serialize;
 
 use crate::chunk::ChunkKind;
 use crate::index::{DocumentPlace, MemoryIndex, SearchableSegment};
-use crate::recall::scope::RecallScope;
 use crate::recall::signals::RankedDocument;
-use crate::source::{ContentDigest, SourceId, SourceReader, SourceRecord};
-
-/// Where a passage stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PassagePlace {
-    /// The source.
-    pub source: SourceRecord,
-    /// First byte of the passage in the source.
-    pub start: u64,
-    /// First line, counting from 1.
-    pub first_line: u32,
-    /// Last line.
-    pub last_line: u32,
-}
+use sandyard_memory::messages::FoundPassage;
+use sandyard_memory::{ContentDigest, PassagePlace, RecallScope, SourceId, SourceReader};
 
 /// A passage that was found.
 #[derive(Debug, Clone, Serialize)]
@@ -62,6 +49,29 @@ pub struct RecallAnswer {
     pub passages: Vec<CitedPassage>,
     /// Passages that were left out because their source is gone or no longer has the text that was indexed.
     pub unverified: usize,
+}
+
+/// Places of one passage that are named: enough to find one that can still be read.
+const MOST_PLACES: usize = 4;
+
+/// The best documents with their places, without their texts.
+pub(super) fn found(
+    index: &MemoryIndex,
+    scope: &RecallScope,
+    ranked: Vec<RankedDocument>,
+    count: usize,
+) -> Vec<FoundPassage> {
+    let segments = index.segments();
+    let passage = |document: RankedDocument| {
+        let mut places = places(index, &segments, scope, &document);
+        let seen = places.len();
+        places.reverse();
+        let first = places.pop().into_iter();
+        let places = places.into_iter().take(MOST_PLACES - 1).chain(first).collect();
+        let (digest, bytes) = (document.row.key.digest, document.row.bytes);
+        FoundPassage { name: document.row.name, digest, bytes, score: document.score, seen, places }
+    };
+    ranked.into_iter().take(count).map(passage).collect()
 }
 
 /// Reads the best documents until there are enough passages.

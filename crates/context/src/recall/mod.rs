@@ -13,12 +13,13 @@ mod scores;
 mod settings;
 mod signals;
 
-pub use citation::{CitedPassage, PassagePlace, RecallAnswer};
-pub use scope::RecallScope;
+pub use citation::{CitedPassage, RecallAnswer};
 pub use settings::FusionSettings;
 
+use sandyard_memory::messages::FoundPassage;
+use sandyard_memory::{RecallScope, SourceReader};
+
 use crate::index::MemoryIndex;
-use crate::source::SourceReader;
 
 /// Documents that are looked at closely for each question.
 const CANDIDATES: usize = 200;
@@ -43,6 +44,16 @@ pub fn recall(
 ) -> RecallAnswer {
     let ranked = rank(index, question, settings);
     citation::cite(index, reader, &question.scope, ranked, question.count)
+}
+
+/// Finds the places of passages for a question, best first. Nothing is read again: whoever cites a passage must compare it with its digest.
+pub fn find(
+    index: &MemoryIndex,
+    question: &RecallQuestion<'_>,
+    settings: &FusionSettings,
+) -> Vec<FoundPassage> {
+    let ranked = rank(index, question, settings);
+    citation::found(index, &question.scope, ranked, question.count)
 }
 
 /// The best documents for a question, without their texts.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::embed::{EmbeddingModel, WideVector};
 use crate::index::SearchableSegment;
 use crate::recall::settings::FusionSettings;
-use crate::terms::{parts, runs, stem, terms_of_run};
+use sandyard_memory::terms::{parts, runs, stem, terms_of_run};
 
 /// Terms of one question. Further ones are ignored: a whole file as a question would take seconds.
 const MOST_TERMS: usize = 64;

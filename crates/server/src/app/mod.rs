@@ -20,6 +20,7 @@ mod logs;
 mod machine;
 mod model;
 mod open;
+mod recall;
 mod recording;
 mod reply;
 mod request;
@@ -38,6 +39,9 @@ pub use crate::job::{
     JobState, JobStatus, JobWait, KnownStatus, NewJob, OnSilence, RequestedLimits, RoomShortage,
     SandboxState, TaskOptions,
 };
+pub use crate::recall::{
+    FileVersions, RecallQuery, RecalledPassage, RecalledPassages, RecalledPlace, origin_word,
+};
 pub use crate::store::{BadCopyPlace, CopyPlace, CopyProgress, CopyStoreError, copy_store};
 pub use access::JobAccess;
 pub use audit::{Audit, YardStart};
@@ -48,6 +52,7 @@ pub use explanation::ResultExplanation;
 pub use logs::LogStream;
 pub use model::{CommittedEvent, DriverStatus, IdempotencyKey, JobPage, Scheduled, TicketTarget};
 pub use open::StartYardError;
+pub use recall::ModelContext;
 pub use recording::{RecordedMoment, RecordedMoments};
 pub use sandyard_api::ErrorCode;
 pub use stats::JobMeasure;

@@ -26,6 +26,7 @@ use crate::job::{self, RandomError};
 use crate::key_file::KeyFileError;
 use crate::lifecycle::{ClaimedJob, MAX_ADOPTIONS_AT_ONCE, Reconciler, remove_strays};
 use crate::output::SharedOutputPace;
+use crate::recall::{KeptTexts, RecallService};
 use crate::store::{self, AuditSigner, OpenStoreError, StoreError, YardLock};
 use crate::yard::Admission;
 use crate::yard::AuditRecorder;
@@ -118,6 +119,8 @@ impl Yard {
         let scratch = Scratch::open(&data).map_err(prepare)?;
         let blobs = blobs::open(&config.blobs, &data, scratch.clone());
         let blobs = blobs.map_err(|error| StartYardError::Blobs(Box::new(error)))?;
+        let texts = KeptTexts::new(Arc::clone(&store), Arc::clone(&blobs));
+        let recall = RecallService::new(config.reader, data.join("indexes"), Arc::clone(&store), texts);
         let workspaces = WorkspaceFolders::new(&data, config.workspace_owner.clone());
         let (ended, machines) = (Arc::new(StatusCache::default()), Machines::default());
         let wake = Arc::new(Notify::new());
@@ -139,6 +142,7 @@ impl Yard {
             drivers,
             images,
             blobs,
+            recall,
             scratch,
             workspaces,
             metrics: Metrics::default(),

@@ -8,7 +8,7 @@ use sandyard_protocol::OutputStream;
 use super::access::{owner_of, require};
 use super::model::JobPage;
 use super::{AppError, ErrorCode, JobAccess, Yard};
-use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus, SandboxState};
+use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus};
 use crate::auth::{AccessScope, Caller, may};
 use crate::gateways::model::Money;
 use crate::job::JobId;

@@ -1,9 +1,10 @@
 //! Names of blobs: a job and one of a few nouns. No other text becomes part of a name, so none can lead out of its job.
 //!
-//! A new noun (journals will be one) is a variant of [`BlobNoun`], its name in `Display`, and an entry in `parse`.
+//! A new noun is a variant of [`BlobNoun`], its name in `Display`, and an entry in `parse`.
 
 use std::fmt;
 
+use sandyard_memory::ContentDigest;
 use sandyard_protocol::OutputStream;
 
 use crate::job::JobId;
@@ -36,6 +37,8 @@ pub(crate) enum BlobNoun {
     Log(OutputStream),
     /// One chunk of a stream that is too large for the store.
     Chunk(OutputStream, u64),
+    /// A text behind the journal that is too large for the store, packed.
+    Text(ContentDigest),
 }
 
 /// A set of blobs that are listed or removed together.
@@ -81,6 +84,9 @@ impl BlobNoun {
         if let Some(noun) = fixed.into_iter().find(|noun| noun.to_string() == text) {
             return Some(noun);
         }
+        if let Some(digest) = text.strip_prefix("texts/") {
+            return digest.parse().ok().map(Self::Text);
+        }
         let noun = match text.strip_prefix("frames/").and_then(|name| name.strip_suffix(".png")) {
             Some(number) => Self::Frame(number.parse().ok()?),
             None => {
@@ -106,6 +112,7 @@ impl fmt::Display for BlobNoun {
             Self::Explanation => formatter.write_str("explanation.json"),
             Self::StartPack => formatter.write_str("start/pack"),
             Self::StartTree => formatter.write_str("start/tree"),
+            Self::Text(digest) => write!(formatter, "texts/{digest}"),
             Self::Log(stream) => write!(formatter, "logs/{}.log", stream_name(*stream)),
             Self::Chunk(stream, number) => write!(formatter, "logs/{}/{number}", stream_name(*stream)),
         }
@@ -149,6 +156,7 @@ mod tests {
             BlobNoun::StartTree,
             BlobNoun::Frame(1),
             BlobNoun::Frame(u64::MAX),
+            BlobNoun::Text(ContentDigest::of(b"text")),
         ];
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             nouns.extend([
@@ -189,6 +197,9 @@ mod tests {
             "frames/07.png",
             "frames/../1.png",
             "start",
+            "texts/",
+            "texts/../input.txt",
+            "texts/ABCDEF0123456789abcdef0123456789",
         ] {
             assert_eq!(BlobKey::parse(&format!("{job}/{noun}")), None, "{noun}");
         }

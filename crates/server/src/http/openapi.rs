@@ -4,11 +4,8 @@ use axum::http::StatusCode;
 use sandyard_api::{CodeEvent, ErrorCode, EventBody, JobEvent, ShellEvent};
 use serde_json::Value;
 use utoipa::OpenApi;
-use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{
-    ContentBuilder, OpenApi as Document, PathItem, Ref, RefOr, ResponseBuilder, SecurityRequirement,
-};
+use utoipa::openapi::{OpenApi as Document, PathItem, RefOr, SecurityRequirement};
 
 use super::openapi_shapes;
 use super::routes::{DocumentedOperation, RouteDocument, table};
@@ -22,7 +19,6 @@ use super::routes::{DocumentedOperation, RouteDocument, table};
         (name = "tools", description = "On a live sandbox"),
         (name = "files", description = "Of a live sandbox's workspace"),
         (name = "yard", description = "The server itself"),
-        (name = "not in this build", description = "Part of the contract; answers 501"),
     )
 )]
 struct Contract;
@@ -39,13 +35,8 @@ fn described(version: &str) -> Document {
     document.info.version = version.to_owned();
     add_keys(&mut document);
     for route in table::routes() {
-        match route.document {
-            RouteDocument::Operation(operation) => add_operation(&mut document, operation()),
-            RouteDocument::NotBuilt => {
-                let path = route.path.replace("{*", "{");
-                document.paths.paths.insert(path, not_built(route.path));
-            }
-            RouteDocument::Undocumented(_) => {}
+        if let RouteDocument::Operation(operation) = route.document {
+            add_operation(&mut document, operation());
         }
     }
     for (path, item) in &mut document.paths.paths {
@@ -94,24 +85,6 @@ fn complete(path: &str, item: &mut PathItem) {
 fn reason(status: &str) -> &'static str {
     let known = status.parse().ok().and_then(|number| StatusCode::from_u16(number).ok());
     known.and_then(|status| status.canonical_reason()).unwrap_or("An answer")
-}
-
-fn not_built(path: &str) -> PathItem {
-    let error = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-    let response =
-        ResponseBuilder::new().description("Not in this build").content("application/json", error).build();
-    let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let operation = names.fold(
-        OperationBuilder::new()
-            .tag("not in this build")
-            .summary(Some("Part of the contract, not in this build."))
-            .response("501", response),
-        |operation, name| {
-            let name = name.trim_start_matches('*');
-            operation.parameter(ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path).build())
-        },
-    );
-    PathItem::new(HttpMethod::Get, operation.build())
 }
 
 #[cfg(test)]

@@ -38,6 +38,24 @@ pub(super) fn make_plain(document: &mut Value) {
     for operation in operations(document) {
         bodies_are_binary(operation);
     }
+    drop_empty_defaults(document);
+}
+
+/// Drops defaults that say no more than absence does: generators of types take a member with a default for one that is always there.
+fn drop_empty_defaults(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            let says_nothing = |default: &Value| {
+                default.is_null() || *default == json!({}) || default.as_array().is_some_and(Vec::is_empty)
+            };
+            if members.get("default").is_some_and(says_nothing) {
+                members.remove("default");
+            }
+            members.values_mut().for_each(drop_empty_defaults);
+        }
+        Value::Array(values) => values.iter_mut().for_each(drop_empty_defaults),
+        _ => {}
+    }
 }
 
 fn reference(name: &str) -> Value {
@@ -172,6 +190,14 @@ mod tests {
         assert_eq!(schemas["TimedDoubleClick"]["required"], json!(["x", "type", "at"]));
         assert_eq!(schemas["Word"]["oneOf"][1], json!({"type": "null"}), "no union of objects");
         assert!(schemas["Click"].get("oneOf").is_none(), "an object stays as it is");
+    }
+
+    #[test]
+    fn defaults_that_say_nothing_are_dropped() {
+        let mut schema =
+            json!({"a": {"default": null}, "b": [{"default": {}}, {"default": []}], "c": {"default": 3}});
+        drop_empty_defaults(&mut schema);
+        assert_eq!(schema, json!({"a": {}, "b": [{}, {}], "c": {"default": 3}}));
     }
 
     #[test]

@@ -70,8 +70,10 @@ pub(crate) struct JobRow {
     pub(crate) task: Option<TaskRow>,
     /// The recording of its desktop.
     pub(crate) recording: RecordingRow,
-    /// Bytes of its journal.
+    /// Bytes of its journal, and of the texts behind it.
     pub(crate) journal_bytes: u64,
+    /// Number of texts that are kept behind its journal.
+    pub(crate) texts: u64,
     /// The position of its audit; `None` if nothing was recorded yet.
     pub(crate) audit: Option<AuditRow>,
     /// Bytes of its audit.
@@ -122,6 +124,7 @@ impl JobRow {
             task: None,
             recording: RecordingRow::default(),
             journal_bytes: 0,
+            texts: 0,
             audit: None,
             audit_bytes: 0,
         }

@@ -94,6 +94,7 @@ impl JobOwner {
         self.context.config.fail_points.reach("deleting").await;
         self.remove_workspace(&row).await;
         self.remove_blobs(BlobScope::Job(row.id.clone())).await;
+        self.context.recall.forget(&row.id).await;
         // Deletes the row of the sandbox that was just stopped. Otherwise `remove` keeps that row as one that is still to be
         // stopped.
         if row.sandbox_id.is_some() {

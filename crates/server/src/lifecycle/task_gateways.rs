@@ -57,8 +57,12 @@ impl TaskServices {
         let account = ModelBudget::new(limits_of(&budget), spent(task.spent));
         let (sender, told) = mpsc::channel(QUEUED_NOTICES);
         let fence = row.fence();
-        let answers =
-            JournalLedger { store: Arc::clone(&context.store), fence: fence.clone(), job: row.number };
+        let answers = JournalLedger {
+            store: Arc::clone(&context.store),
+            fence: fence.clone(),
+            texts: context.recall.texts().clone(),
+            job: row.number,
+        };
         let recorder = recorder(context, &facts.name).await;
         let gateway = ModelGateway::new(ModelGatewayParts {
             models: model.into_iter().collect(),
@@ -76,7 +80,7 @@ impl TaskServices {
             model_budget: account,
             step_ended: step_observer(context),
         };
-        let journal = JournalService::new(Arc::clone(&context.store), parts);
+        let journal = JournalService::new(Arc::clone(&context.store), Arc::clone(&context.recall), parts);
         Self {
             gateways: TaskGateways { journal, model: gateway },
             told,

@@ -55,7 +55,7 @@ fn sample(usage: &Usage, row: &JobRow) -> UsageSample {
     let spent = row.task.as_ref().map(|task| task.spent).unwrap_or_default();
     UsageSample {
         cpu_s: usage.cpu_s,
-        memory_bytes: usage.peak_memory_bytes,
+        memory_bytes: usage.memory_bytes.unwrap_or(usage.peak_memory_bytes),
         egress_bytes: row.egress_bytes,
         tokens: spent.tokens_in.saturating_add(spent.tokens_out),
         usd: Money::from_units(spent.money).usd(),

@@ -57,6 +57,7 @@ macro_rules! job_columns {
             ("recording_pictures" plain recording.pictures)
             ("recording_bytes" plain recording.bytes)
             ("journal_bytes" plain journal_bytes)
+            ("texts" plain texts)
             ("audit" maybe_json audit)
             ("audit_bytes" plain audit_bytes)
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 use sandyard_api::JobIdPrefix;
+use sandyard_memory::ContentDigest;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 
@@ -23,9 +24,10 @@ use crate::audit::{AuditEntry, AuditLine};
 use crate::clock::Clock;
 use crate::job::apply::{Applied, NewEntry, SandboxWrite};
 use crate::job::{
-    AuditRow, Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, JobState, NotedEntries,
-    SandboxRow,
+    AuditRow, Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, JobState, NewText,
+    NotedEntries, SandboxRow, StoredText, TextRow,
 };
+use crate::store::memory_texts::MemoryTexts;
 
 /// The state that outlives a [`MemoryStore`], as a disk outlives a server.
 #[derive(Debug, Default)]
@@ -37,6 +39,7 @@ pub(crate) struct MemoryTables {
     events: BTreeMap<(i64, u64), EventRow>,
     chunks: BTreeMap<(i64, u8, u64), ChunkRow>,
     journal: BTreeMap<(i64, u64), NewEntry>,
+    texts: MemoryTexts,
     audit: BTreeMap<(i64, u64), AuditLine>,
     yard_audit: Option<AuditRow>,
     yard_lines: Vec<AuditLine>,
@@ -383,6 +386,46 @@ impl Store for MemoryStore {
         })
     }
 
+    async fn keep_texts(
+        &self,
+        id: &JobId,
+        epoch: Option<u64>,
+        texts: Vec<NewText>,
+    ) -> Result<Option<()>, StoreError> {
+        let mut tables = self.tables();
+        let Some(write) = self.rules().keep_texts(tables.row(id), id, epoch, texts)? else { return Ok(None) };
+        tables.texts.add(&write);
+        if let Some(job) = tables.jobs.get_mut(&write.row.number) {
+            job.row = write.row;
+        }
+        Ok(Some(()))
+    }
+
+    async fn texts(&self, job: i64, first: u64, limit: usize) -> Result<Vec<TextRow>, StoreError> {
+        Ok(self.tables().texts.from(job, first).take(limit).cloned().collect())
+    }
+
+    async fn texts_of(
+        &self,
+        job: i64,
+        path: &str,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<TextRow>, StoreError> {
+        let tables = self.tables();
+        let found = tables.texts.from(job, 0).rev().filter(|text| text.path == path && text.entry < before);
+        Ok(found.take(limit).cloned().collect())
+    }
+
+    async fn texts_at(&self, job: i64, entry: u64, limit: usize) -> Result<Vec<TextRow>, StoreError> {
+        let tables = self.tables();
+        Ok(tables.texts.from(job, 0).filter(|text| text.entry == entry).take(limit).cloned().collect())
+    }
+
+    async fn text(&self, job: i64, digest: ContentDigest) -> Result<Option<StoredText>, StoreError> {
+        Ok(self.tables().texts.stored(job, digest))
+    }
+
     async fn note_yard(&self, entry: AuditEntry) -> Result<(), StoreError> {
         self.note_in_yard(&mut self.tables(), &entry);
         Ok(())
@@ -438,6 +481,7 @@ impl Store for MemoryStore {
         tables.events.retain(|(job, _), _| *job != number);
         tables.chunks.retain(|(job, ..), _| *job != number);
         tables.journal.retain(|(job, _), _| *job != number);
+        tables.texts.remove(number);
         tables.audit.retain(|(job, _), _| *job != number);
         self.watchers.wake(&fence.job);
         Ok(())

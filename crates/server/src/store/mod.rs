@@ -13,6 +13,8 @@ mod copying;
 mod errors;
 #[cfg(test)]
 mod memory;
+#[cfg(test)]
+mod memory_texts;
 mod postgres;
 #[cfg(test)]
 mod queue_measure;
@@ -30,6 +32,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sandyard_api::JobIdPrefix;
+use sandyard_memory::ContentDigest;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 
@@ -47,7 +50,8 @@ pub(crate) use yard_lock::YardLock;
 use crate::audit::{AuditEntry, AuditLine};
 use crate::clock::Clock;
 use crate::job::{
-    AuditRow, Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, NotedEntries, SandboxRow,
+    AuditRow, Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, NewText, NotedEntries,
+    SandboxRow, StoredText, TextRow,
 };
 
 /// The kind and place of a yard's store.
@@ -195,6 +199,34 @@ pub(crate) trait Store: Send + Sync + 'static {
         limit: usize,
         bytes: usize,
     ) -> Result<Vec<JournalRow>, StoreError>;
+
+    /// Keeps texts behind a job's journal; `None` if the job is unknown. With an epoch, only for the owner, who appends the entry
+    /// that they belong to next. When it returns they outlive this process; the disk has them with the next commit of anything
+    /// else. Nobody is woken.
+    async fn keep_texts(
+        &self,
+        id: &JobId,
+        epoch: Option<u64>,
+        texts: Vec<NewText>,
+    ) -> Result<Option<()>, StoreError>;
+
+    /// Returns kept texts of the job with that number, from a text on, in order, without their bytes.
+    async fn texts(&self, job: i64, first: u64, limit: usize) -> Result<Vec<TextRow>, StoreError>;
+
+    /// Returns the newest texts of a path that came before a journal entry, newest first, without their bytes.
+    async fn texts_of(
+        &self,
+        job: i64,
+        path: &str,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<TextRow>, StoreError>;
+
+    /// Returns texts of a journal entry, in order, without their bytes.
+    async fn texts_at(&self, job: i64, entry: u64, limit: usize) -> Result<Vec<TextRow>, StoreError>;
+
+    /// Returns where the bytes of a text are; `None` if the job has no such text, or lost its bytes.
+    async fn text(&self, job: i64, digest: ContentDigest) -> Result<Option<StoredText>, StoreError>;
 
     /// Asks for the end of a job; a queued one ends at once. `None` if unknown.
     async fn request_cancel(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError>;

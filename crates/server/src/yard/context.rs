@@ -18,6 +18,7 @@ use crate::drivers::Images;
 use crate::gateways::model::Models;
 use crate::job::{Change, JobId, JobRow, SandboxState};
 use crate::output::SharedOutputPace;
+use crate::recall::RecallService;
 use crate::store::{Store, StoreError};
 
 /// The parts of a running yard.
@@ -30,6 +31,8 @@ pub(crate) struct YardContext {
     pub(crate) models: Models,
     /// Results, output and other bytes of jobs.
     pub(crate) blobs: Arc<dyn Blobs>,
+    /// The memory of jobs: texts behind journals, and questions.
+    pub(crate) recall: Arc<RecallService>,
     /// Files that are still being written.
     pub(crate) scratch: Scratch,
     /// Folders for the disks of sandboxes on this host.

@@ -97,7 +97,7 @@ impl OpenDesk {
 
     /// Adds an entry and returns the answer. Messages in between go to the journal.
     pub async fn append(&mut self, number: u64, entry: JournalEntry) -> Result<DeskReply, FrameError> {
-        self.say(&DeskRequest::Append { number, entry }).await?;
+        self.say(&DeskRequest::Append { number, entry, kept: Vec::new() }).await?;
         loop {
             match self.hear().await? {
                 DeskReply::Said(row) => self.journal.push(row),
@@ -126,5 +126,6 @@ pub fn question(number: u64, model: Option<&str>) -> ModelCall {
         messages: vec![ModelMessage::User { parts }],
         tools: Vec::new(),
         max_tokens: 1000,
+        packing: Vec::new(),
     }
 }

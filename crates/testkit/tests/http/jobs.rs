@@ -294,14 +294,14 @@ async fn a_status_tells_what_was_asked_and_a_list_its_first_line() {
 #[tokio::test]
 async fn a_session_that_is_extended_outlives_its_first_limit() {
     let served = Served::start().await;
-    let id = served.schedule(&json!({"kind": "session", "limits": {"timeout_s": 3}})).await;
+    let id = served.schedule(&json!({"kind": "session", "limits": {"timeout_s": 8}})).await;
     served.wait(&id, |status| status["state"] == "running").await;
     let extended = served.post(&format!("/jobs/{id}/extend"), &json!({"timeout_s": 600})).await;
     assert_eq!(extended.status, 200, "{extended:?}");
     assert!(extended.json()["limits"]["timeout_s"].as_u64().unwrap() >= 600);
     let shorter = served.post(&format!("/jobs/{id}/extend"), &json!({"timeout_s": 1})).await.json();
     assert!(shorter["limits"]["timeout_s"].as_u64().unwrap() >= 600, "it is never shortened");
-    assert_eq!(served.shell(&id, "sleep 4; echo still").await["stdout"], "still\n");
+    assert_eq!(served.shell(&id, "sleep 9; echo still").await["stdout"], "still\n");
     for (body, status) in
         [(json!({"timeout_s": 0}), 422), (json!({}), 422), (json!({"timeout_s": 2_592_000}), 422)]
     {

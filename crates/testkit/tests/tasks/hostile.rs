@@ -72,10 +72,10 @@ async fn who_breaks_the_protocol_loses_that_stream_alone() {
             assert!(!matches!(stream.receive().await, Ok(Some(_))), "no answer");
         }
         let mut desk = it.desk().await.unwrap();
-        desk.say(&DeskRequest::Read { first: u64::MAX, count: u64::MAX }).await.unwrap();
-        assert_eq!(desk.hear().await.unwrap(), DeskReply::Reading { entries: 0 });
-        desk.say(&DeskRequest::Read { first: 0, count: u64::MAX }).await.unwrap();
-        assert_eq!(desk.hear().await.unwrap(), DeskReply::Reading { entries: 1 });
+        desk.say(&DeskRequest::Read { first: u64::MAX, count: u64::MAX, question: None }).await.unwrap();
+        assert_eq!(desk.hear().await.unwrap(), DeskReply::Reading { entries: 0, recalled: None });
+        desk.say(&DeskRequest::Read { first: 0, count: u64::MAX, question: None }).await.unwrap();
+        assert_eq!(desk.hear().await.unwrap(), DeskReply::Reading { entries: 1, recalled: None });
         assert!(matches!(desk.hear().await.unwrap(), DeskReply::Entry(row) if row.number == 1));
         keep(&mut desk, 2, finished("done")).await;
         0

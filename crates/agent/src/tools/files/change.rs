@@ -1,7 +1,7 @@
 //! Writes whole files and replaces exact texts in files.
 
 use sandyard_protocol::limits::DATA_BYTES;
-use sandyard_protocol::{Edit, GuestErrorCode, Reply, Request};
+use sandyard_protocol::{Edit, GuestErrorCode, Reply, Request, TextOrigin};
 
 use super::super::ToolOutcome;
 use super::{mismatch, view};
@@ -33,7 +33,9 @@ pub(super) async fn write(
             let what = if existed { "Replaced" } else { "Wrote" };
             let lines = content.lines().count();
             let text = format!("{what} {path}: {lines} lines, {}.", shape::size(content.len() as u64));
-            Ok(ToolOutcome { files: vec![path.to_owned()], ..ToolOutcome::text(text) })
+            let size = content.len() as u64;
+            let outcome = ToolOutcome { files: vec![path.to_owned()], ..ToolOutcome::text(text) };
+            Ok(outcome.keeping(TextOrigin::File, path, view::whole(content.into_bytes(), size)))
         }
         Reply::Failed(error) => Err(ToolError::Refused(error)),
         _ => Err(ToolError::Unexpected),
@@ -47,14 +49,17 @@ pub(super) async fn edit(
 ) -> Result<ToolOutcome, ToolError> {
     match keeper.ask(Request::Edit { path: path.to_owned(), edits: edits.clone() }).await {
         Ok((Reply::Stat(_), _)) => {
-            let shown = match view::read(keeper, path).await {
-                Ok((bytes, _)) => around(&String::from_utf8_lossy(&bytes), &edits),
-                Err(_) => String::new(),
+            let (shown, version) = match view::read(keeper, path).await {
+                Ok((bytes, size)) => {
+                    (around(&String::from_utf8_lossy(&bytes), &edits), view::whole(bytes, size))
+                }
+                Err(_) => (String::new(), None),
             };
-            Ok(ToolOutcome {
+            let outcome = ToolOutcome {
                 files: vec![path.to_owned()],
                 ..ToolOutcome::text(format!("Edited {path}.\n{shown}"))
-            })
+            };
+            Ok(outcome.keeping(TextOrigin::File, path, version))
         }
         Ok(_) => Err(ToolError::Unexpected),
         Err(ToolError::Refused(error)) if error.code == GuestErrorCode::EditMismatch => {

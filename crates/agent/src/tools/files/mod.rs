@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::lanes::CallLane;
 use super::{Tool, ToolContext, ToolOutcome, ToolRun};
 use crate::arguments::{self, ArgumentForm, BadArguments};
+use crate::keeper::{KeeperClient, ToolError};
 
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
@@ -112,6 +113,11 @@ fn relative(path: &str) -> Result<String, BadArguments> {
         _ => path,
     };
     Ok(inside.trim_start_matches("./").trim_end_matches('/').to_owned())
+}
+
+/// Writes a file of the workspace for the loop itself.
+pub(crate) async fn write_file(keeper: &KeeperClient, path: &str, content: String) -> Result<(), ToolError> {
+    change::write(keeper, path, content).await.map(drop)
 }
 
 /// Shows a text that is no file with numbered lines, from line `first`.

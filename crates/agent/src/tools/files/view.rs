@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use sandyard_protocol::{
-    DirectoryEntry, EntryKind, FileRange, GuestErrorCode, ModelPart, Reply, Request, SearchHit,
+    DirectoryEntry, EntryKind, FileRange, GuestErrorCode, ModelPart, Reply, Request, SearchHit, TextOrigin,
 };
+
+use sandyard_protocol::limits::KEPT_TEXT_BYTES;
 
 use super::super::ToolOutcome;
 use super::super::code::{PICTURE_BYTES, take};
@@ -46,7 +48,8 @@ pub(super) async fn view(
     if bytes.iter().take(8192).any(|byte| *byte == 0) {
         return Ok(ToolOutcome::failed(format!("{path} is not text ({}).", shape::size(size))));
     }
-    Ok(numbered(path, &String::from_utf8_lossy(&bytes), first, last))
+    let shown = numbered(path, &String::from_utf8_lossy(&bytes), first, last);
+    Ok(shown.keeping(TextOrigin::File, path, whole(bytes, size)))
 }
 
 /// Reads at most `READ_BYTES` of a file. Returns them and the size of the file.
@@ -58,6 +61,11 @@ pub(super) async fn read(keeper: &KeeperClient, path: &str) -> Result<(Vec<u8>, 
         }
         _ => Err(ToolError::Unexpected),
     }
+}
+
+/// The bytes of a file, if all of it was read and it may be kept.
+pub(super) fn whole(bytes: Vec<u8>, size: u64) -> Option<Vec<u8>> {
+    (bytes.len() as u64 == size && size > 0 && size <= KEPT_TEXT_BYTES).then_some(bytes)
 }
 
 fn picture(path: &str, bytes: &[u8]) -> ToolOutcome {

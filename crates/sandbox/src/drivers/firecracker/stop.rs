@@ -25,7 +25,8 @@ impl FirecrackerState {
     pub(super) async fn remove(&self, id: &SandboxId) -> Result<(), StopError> {
         let record = self.sandboxes.marked(id)?;
         if let Some(record) = &record {
-            if record.is_alive() {
+            // Nobody wants the disk of a trial.
+            if record.is_alive() && !id.is_trial() {
                 self.ask_to_leave(record).await;
             }
             self.clear(record).await?;

@@ -20,7 +20,10 @@ impl QemuState {
     pub(super) async fn remove(&self, id: &SandboxId) -> Result<(), StopError> {
         let record = self.sandboxes.marked(id)?;
         if let Some(record) = &record {
-            self.end(record).await;
+            // Nobody wants the disk of a trial.
+            if !id.is_trial() {
+                self.end(record).await;
+            }
             self.clear(record).await?;
             if let Some(process) = &record.process {
                 // The groups are empty, but a process counts as ended only when it was reaped; the disk is

@@ -142,7 +142,8 @@ fn version_2_counts() {
     fs::write(job.join("memory.peak"), "4096\n").unwrap();
     fs::write(job.join("memory.events"), "low 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 7\n").unwrap();
     fs::write(job.join("pids.events"), "max 5\n").unwrap();
-    let expected = Usage { cpu_s: 2.5, peak_memory_bytes: 4096, memory_kills: 2, pids_refused: 5 };
+    let expected =
+        Usage { cpu_s: 2.5, memory_bytes: None, peak_memory_bytes: 4096, memory_kills: 2, pids_refused: 5 };
     assert_eq!(groups.usage().unwrap(), expected);
 }
 
@@ -164,7 +165,8 @@ fn version_1_limits_and_counts_in_each_hierarchy() {
     fs::write(memory.join("memory.max_usage_in_bytes"), "8192\n").unwrap();
     fs::write(memory.join("memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n").unwrap();
     fs::write(root.path().join("pids/sandyard-y/s/job/pids.events"), "max 4\n").unwrap();
-    let expected = Usage { cpu_s: 1.5, peak_memory_bytes: 8192, memory_kills: 3, pids_refused: 4 };
+    let expected =
+        Usage { cpu_s: 1.5, memory_bytes: None, peak_memory_bytes: 8192, memory_kills: 3, pids_refused: 4 };
     assert_eq!(groups.usage().unwrap(), expected);
 }
 

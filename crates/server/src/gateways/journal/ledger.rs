@@ -4,16 +4,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sandyard_protocol::{ErrorChain, JournalEntry};
+use sandyard_memory::SourceOrigin;
+use sandyard_protocol::{ContextPart, ErrorChain, JournalEntry, limits};
 
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, ModelAnswerFacts, ModelCallFacts, digest};
 use crate::gateways::model::{KeptAnswer, Ledger, LedgerError, Money, OutgoingCall, Spent};
 use crate::gateways::owner_audit::OwnerAudit;
 use crate::job::{Change, JobFence, SpentRow};
+use crate::recall::{KeepTextError, KeptTexts, PACKING_PATH, PlainText, TextOwner};
 use crate::store::{Store, StoreError};
 
 /// Entries read at once in the search for an answer behind messages of people.
 const PAGE_ENTRIES: usize = 16;
+/// Bytes of the log of one packing; a longer one is kept without the texts of its parts.
+const MAX_PACKING_BYTES: usize = 1024 * 1024;
 /// Bytes read at once.
 const PAGE_BYTES: usize = 1024 * 1024;
 
@@ -21,6 +25,7 @@ const PAGE_BYTES: usize = 1024 * 1024;
 pub(crate) struct JournalLedger {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) fence: JobFence,
+    pub(crate) texts: KeptTexts,
     /// The job's number in the store.
     pub(crate) job: i64,
 }
@@ -64,6 +69,27 @@ impl Ledger for JournalLedger {
         changes.push(Change::Journal(Box::new(answer)));
         let row = self.store.commit(&self.fence, changes).await.map_err(failed)?;
         row.task.map(|task| task.entries).ok_or(LedgerError)
+    }
+
+    async fn keep_packing(&self, packing: &[ContextPart]) -> Result<(), LedgerError> {
+        let mut log = serde_json::to_vec(packing).map_err(|_| LedgerError)?;
+        if log.len() > MAX_PACKING_BYTES {
+            let bare = |part: &ContextPart| ContextPart { replaced_by: None, ..part.clone() };
+            let bare: Vec<ContextPart> = packing.iter().take(limits::CONTEXT_PARTS).map(bare).collect();
+            log = serde_json::to_vec(&bare).map_err(|_| LedgerError)?;
+        }
+        let path = PACKING_PATH.to_owned();
+        let text = PlainText { origin: SourceOrigin::Note, path, bytes: log.into() };
+        let owner = TextOwner { id: self.fence.job.clone(), number: self.job, epoch: Some(self.fence.epoch) };
+        match self.texts.keep(&owner, vec![text]).await {
+            Ok(()) => Ok(()),
+            Err(KeepTextError::Store(error)) => Err(failed(error)),
+            Err(error) => {
+                // An answer that was paid for must not be lost because its log could not be kept.
+                tracing::warn!(job = %self.fence.job, error = %ErrorChain(&error), "a packing is not logged");
+                Ok(())
+            }
+        }
     }
 
     async fn record_outgoing(&self, call: OutgoingCall) -> Result<(), LedgerError> {

@@ -6,14 +6,15 @@
 
 mod charge_ledger;
 mod ledger;
+mod memory;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_pipe::{Frame, FrameLimits, FrameReceiver, FrameSender, Framed};
 use sandyard_protocol::{
-    DeskRefusal, DeskReply, DeskRequest, ErrorChain, JournalEntry, JournalRow, ModelFacts, TaskBudget,
-    TaskFacts, TaskSpent, limits,
+    DeskRefusal, DeskReply, DeskRequest, ErrorChain, JournalEntry, JournalQuestion, JournalRow, KeptText,
+    ModelFacts, TaskBudget, TaskFacts, TaskSpent, limits,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
@@ -25,6 +26,7 @@ use crate::job::JobId;
 use crate::job::JobState;
 use crate::job::{JobFence, JobRow, SpentRow};
 use crate::json_scan::values;
+use crate::recall::RecallService;
 use crate::store::{Appended, JobWatch, Store, StoreError};
 
 pub(crate) use charge_ledger::ChargeLedger;
@@ -49,7 +51,7 @@ const MAX_CALL_BYTES: usize = 100;
 const FRAME_LIMITS: FrameLimits = FrameLimits {
     message_bytes: limits::JOURNAL_ENTRY_BYTES + limits::MESSAGE_BYTES,
     sent_message_bytes: limits::DESK_MESSAGE_BYTES,
-    data_bytes: 0,
+    data_bytes: limits::DATA_BYTES,
 };
 
 /// Called with the job and the name of each tool call that ended.
@@ -74,6 +76,7 @@ pub(crate) struct JournalServiceParts {
 /// The journal service of one job.
 pub(crate) struct JournalService {
     store: Arc<dyn Store>,
+    recall: Arc<RecallService>,
     parts: JournalServiceParts,
     connections: Semaphore,
 }
@@ -99,8 +102,12 @@ struct JournalConnection<'a, S> {
 }
 
 impl JournalService {
-    pub(crate) fn new(store: Arc<dyn Store>, parts: JournalServiceParts) -> Arc<Self> {
-        Arc::new(Self { store, parts, connections: Semaphore::new(MAX_CONNECTIONS) })
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        recall: Arc<RecallService>,
+        parts: JournalServiceParts,
+    ) -> Arc<Self> {
+        Arc::new(Self { store, recall, parts, connections: Semaphore::new(MAX_CONNECTIONS) })
     }
 
     /// Serves one stream that an agent opened.
@@ -142,6 +149,7 @@ impl JournalService {
             spent: spent_of(spent),
             incarnation: row.incarnation,
             entries: entries(row),
+            keeps_texts: true,
         }
     }
 
@@ -201,8 +209,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> JournalConnection<'_, S> {
             };
             match request {
                 DeskRequest::Open { .. } => self.open().await?,
-                DeskRequest::Append { number, entry } => self.append(number, entry).await?,
-                DeskRequest::Read { first, count } => self.read(first, count).await?,
+                DeskRequest::Append { number, entry, kept } => self.append(number, entry, kept).await?,
+                DeskRequest::Read { question: Some(question), .. } => self.answer(*question).await?,
+                DeskRequest::Read { first, count, question: None } => self.read(first, count).await?,
             }
         }
     }
@@ -229,7 +238,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> JournalConnection<'_, S> {
         Ok(())
     }
 
-    async fn append(&mut self, number: u64, entry: JournalEntry) -> Result<(), ConnectionEnd> {
+    async fn append(
+        &mut self,
+        number: u64,
+        entry: JournalEntry,
+        kept: Vec<KeptText>,
+    ) -> Result<(), ConnectionEnd> {
+        // Before the entry: whoever sees the entry finds its texts.
+        let texts = timeout(SEND_TIMEOUT, self.service.receive_texts(&mut self.receiver, kept));
+        let texts = texts.await.map_err(|_| ConnectionEnd::Gone)??;
+        self.service.keep_texts(number, texts).await?;
         let reply = self.service.append(number, entry).await?;
         match &reply {
             DeskReply::Appended { number } => {
@@ -243,12 +261,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> JournalConnection<'_, S> {
         self.send(&reply).await
     }
 
+    async fn answer(&mut self, question: JournalQuestion) -> Result<(), ConnectionEnd> {
+        let recalled = self.service.answer(question).await?;
+        self.send(&DeskReply::Reading { entries: 0, recalled: Some(Box::new(recalled)) }).await
+    }
+
     async fn read(&mut self, first: u64, count: u64) -> Result<(), ConnectionEnd> {
         let first = first.max(1);
         let there = (entries(&self.service.row().await?) + 1).saturating_sub(first);
         // The agent chose `first` and `count`. Both are bounded by the journal before anything is read.
         let count = count.min(limits::JOURNAL_READ_ENTRIES).min(there);
-        self.send(&DeskReply::Reading { entries: count }).await?;
+        self.send(&DeskReply::Reading { entries: count, recalled: None }).await?;
         self.entries(first, first + count - 1).await
     }
 

@@ -28,6 +28,9 @@ impl ModelGateway {
         // Charged first, because the total is stored in one commit with the answer.
         let (usage, cost) = settlement.answered(end.usage);
         let answer = ledger::answer(settlement.model.name(), &received, end.stop, usage);
+        if !call.packing.is_empty() {
+            self.ledger.keep_packing(&call.packing).await.map_err(|_| SandboxGone)?;
+        }
         // Stored before `Kept` and `Done` are sent: after a crash the agent asks again, and the answer is not paid twice.
         let number = self.ledger.keep(answer, self.budget.spent(), cost).await.map_err(|_| SandboxGone)?;
         settlement.number = number;

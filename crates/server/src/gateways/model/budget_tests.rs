@@ -9,6 +9,7 @@ fn call(text_bytes: usize, max_tokens: u32) -> ModelCall {
         messages: Vec::new(),
         tools: Vec::new(),
         max_tokens,
+        packing: Vec::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use sandyard_protocol::{JournalEntry, ModelEvent, ModelUsage, StopReason, ToolCall};
+use sandyard_protocol::{ContextPart, JournalEntry, ModelEvent, ModelUsage, StopReason, ToolCall};
 
 use super::{Money, Spent};
 
@@ -45,6 +45,9 @@ pub(crate) trait Ledger: fmt::Debug + Send + Sync {
     /// Stores an answer durably, in one commit with the job's total spending. Returns the answer's number.
     async fn keep(&self, answer: JournalEntry, spent: Spent, cost: Option<Money>)
     -> Result<u64, LedgerError>;
+
+    /// Keeps what the call of the next answer is made of. The disk has it with the answer.
+    async fn keep_packing(&self, packing: &[ContextPart]) -> Result<(), LedgerError>;
 
     /// Records a call in the audit before it leaves the host.
     async fn record_outgoing(&self, call: OutgoingCall) -> Result<(), LedgerError>;

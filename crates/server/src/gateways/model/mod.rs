@@ -194,6 +194,8 @@ impl ModelGateway {
             reservation: Some(reservation),
             number: call.number,
         };
+        // It is for the host: no provider gets it, and the audit has the hash of what providers get.
+        let packing = std::mem::take(&mut call.packing);
         // The audit must have the call before the provider has it.
         self.record_outgoing(&model, &call).await?;
         // Marked as sent before the request: if this future is dropped in the middle, the call is charged.
@@ -211,7 +213,10 @@ impl ModelGateway {
         let (asked, ()) =
             tokio::try_join!(asking, self.pass_on(events, sender, &mut settlement, &mut received))?;
         match asked {
-            Ok(end) => self.keep(&call, end, settlement, received, sender).await,
+            Ok(end) => {
+                call.packing = packing;
+                self.keep(&call, end, settlement, received, sender).await
+            }
             Err(asked) => {
                 let failure = asked.failure.clone();
                 settlement.failed(asked).await;

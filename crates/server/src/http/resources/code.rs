@@ -16,6 +16,8 @@ use sandyard_protocol::{
 };
 use sandyard_sandbox::machine::{ExecutionStream, FromExecution, MachineError};
 
+use sandyard_memory::SourceOrigin;
+
 use crate::audit::CallOutcome;
 use crate::http::HttpState;
 use crate::http::request::body::RequestBody;
@@ -24,6 +26,7 @@ use crate::http::request::idempotency::{KeyedBody, keyed_json, known_key};
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 use crate::http::response::head_and_tail::HeadAndTail;
 use crate::http::response::live::{LiveOutput, failure_words, stream_or_collect};
+use crate::recall::CallMemory;
 
 /// Ends code that names no limit of its own, so that no request waits for ever.
 const DEFAULT_TIMEOUT_S: u64 = 3600;
@@ -53,9 +56,11 @@ pub(in crate::http) async fn run(
 ) -> HttpAnswer {
     let KeyedBody { request, key, room: _room } = keyed_json(&headers, body, CodeRequest::from_json).await?;
     let machine = state.machine(&job).await?;
+    let language = request.language.as_str();
+    let memory = state.yard().remember_call(&job, language, SourceOrigin::Cell, &request.code).await?;
     let execution = machine.execute(execute(request, key)).await;
     let execution = execution.map_err(|error| known_key(error).unwrap_or_else(unknown_kernel))?;
-    answer(&headers, execution).await
+    answer(&headers, execution, Some(memory)).await
 }
 
 /// Everything that a piece of code did, from its beginning; waits for its end, or streams.
@@ -82,13 +87,13 @@ pub(in crate::http) async fn attach(
         MachineError::Guest(refusal) if refusal.code == GuestErrorCode::NotFound => unknown_execution(),
         other => other.into(),
     })?;
-    answer(&headers, execution).await
+    answer(&headers, execution, None).await
 }
 
-async fn answer(headers: &HeaderMap, execution: ExecutionStream) -> HttpAnswer {
+async fn answer(headers: &HeaderMap, execution: ExecutionStream, memory: Option<CallMemory>) -> HttpAnswer {
     let info = execution.info().clone();
     let started = CodeEvent::Started { execution: info.id.0, kernel: info.kernel.0 };
-    stream_or_collect(headers, Some(started), execution).await
+    stream_or_collect(headers, Some(started), FollowedExecution { execution, memory }).await
 }
 
 fn execute(request: CodeRequest, key: Option<RequestKey>) -> Execute {
@@ -119,7 +124,36 @@ fn unknown_execution() -> HttpFailure {
     ApiError::new(ErrorCode::UnknownExecution, "there is no such execution, or it is no longer kept").into()
 }
 
-impl LiveOutput for ExecutionStream {
+/// An execution that is followed.
+struct FollowedExecution {
+    execution: ExecutionStream,
+    /// What is remembered of it, for the request that started it.
+    memory: Option<CallMemory>,
+}
+
+impl FollowedExecution {
+    /// The next part of the output, which is remembered before it is passed on.
+    async fn next(&mut self) -> Result<FromExecution, MachineError> {
+        let next = self.execution.next().await;
+        let Some(memory) = &mut self.memory else { return next };
+        match &next {
+            Ok(FromExecution::Text(_, text) | FromExecution::Note(text)) => {
+                memory.push(text.as_bytes()).await
+            }
+            Ok(FromExecution::Output(_, forms)) => {
+                let text =
+                    forms.iter().find_map(|(mime, value)| value.as_str().filter(|_| mime == "text/plain"));
+                memory.push(text.unwrap_or_default().as_bytes()).await;
+            }
+            Ok(FromExecution::Error(error)) => memory.push(error.traceback.join("\n").as_bytes()).await,
+            Ok(FromExecution::Done(_)) => memory.finish().await,
+            Ok(FromExecution::Clear | FromExecution::Truncated(_)) | Err(_) => {}
+        }
+        next
+    }
+}
+
+impl LiveOutput for FollowedExecution {
     type Event = CodeEvent;
     type View = CodeView;
 
@@ -136,7 +170,7 @@ impl LiveOutput for ExecutionStream {
     }
 
     async fn collect(mut self) -> Result<CodeView, HttpFailure> {
-        let info = self.info().clone();
+        let info = self.execution.info().clone();
         let (mut stdout, mut stderr) = (HeadAndTail::default(), HeadAndTail::default());
         let (mut outputs, mut result, mut error, mut notes) = (Vec::new(), None, None, Vec::new());
         let mut left_out = 0;

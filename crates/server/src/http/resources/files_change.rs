@@ -19,6 +19,9 @@ use crate::http::request::extract::RouteJob;
 use crate::http::request::query::query;
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 
+/// Largest file that is remembered; larger ones are data.
+const REMEMBERED_BYTES: u64 = 1024 * 1024;
+
 /// Writes a whole file atomically and makes missing folders. A path that ends in `/` makes a folder.
 #[utoipa::path(
     put, path = "/jobs/{id}/files/{path}", tag = "files",
@@ -53,19 +56,23 @@ pub(in crate::http) async fn write(
     let stat = if uri.path().ends_with('/') {
         machine.make_directory(&path).await?
     } else {
-        write_file(&machine, &path, mode, body).await?
+        let (stat, written) = write_file(&machine, &path, mode, body).await?;
+        if let Some(bytes) = written {
+            state.yard().remember_file(&job, &path, bytes).await;
+        }
+        stat
     };
     Ok(Json(stat_view(&path, stat)).into_response())
 }
 
-/// Writes a body to a file. The guest needs the length first, so a body of unknown length is read into memory, within the
+/// Writes a body to a file; returns it too if it is a text to be remembered. The guest needs the length first, so a body of unknown length is read into memory, within the
 /// bound of other bodies.
 async fn write_file(
     machine: &Machine,
     path: &str,
     mode: Option<u32>,
     body: RequestBody,
-) -> Result<FileStat, HttpFailure> {
+) -> Result<(FileStat, Option<Vec<u8>>), HttpFailure> {
     let (size, mut pending, mut rest, _room) = match body.announced() {
         Some(size) => (size, Bytes::new(), body.into_stream(), None),
         None => {
@@ -75,8 +82,14 @@ async fn write_file(
     };
     // Dropping the writer, because the client went away, leaves the old file as it was.
     let mut writer = machine.write(path, size, mode).await?;
+    let mut written = (size > 0 && size <= REMEMBERED_BYTES).then(Vec::new);
     loop {
         writer.send(&pending).await?;
+        // Data is not remembered: nobody asks for it by words.
+        match &mut written {
+            Some(bytes) if !pending.contains(&0) => bytes.extend_from_slice(&pending),
+            _ => written = None,
+        }
         match rest.frame().await {
             None => break,
             Some(frame) => {
@@ -84,7 +97,7 @@ async fn write_file(
             }
         }
     }
-    Ok(writer.finish().await?)
+    Ok((writer.finish().await?, written))
 }
 
 async fn exists(machine: &Machine, path: &str) -> Result<bool, HttpFailure> {

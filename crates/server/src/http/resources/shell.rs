@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use sandyard_api::{ErrorBody, OutputText, ProcessView, ShellEvent, ShellRequest, ShellView};
+use sandyard_memory::SourceOrigin;
 use sandyard_protocol::{EndReason, Exit, OutputOffsets, OutputStream, RequestKey, StartProcess};
 use sandyard_sandbox::machine::{FromProcess, MachineError, ProcessControl, ProcessReader, ProcessStream};
 use tokio_util::task::AbortOnDropHandle;
@@ -27,6 +28,7 @@ use crate::http::request::room::BodyRoom;
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 use crate::http::response::head_and_tail::HeadAndTail;
 use crate::http::response::live::{LiveOutput, failure_words, stream_or_collect};
+use crate::recall::CallMemory;
 
 /// Ends a command that names no limit of its own, so that no request waits for ever.
 const DEFAULT_TIMEOUT_S: u64 = 3600;
@@ -59,18 +61,23 @@ pub(in crate::http) async fn run(
     let KeyedBody { mut request, key, room } = keyed_json(&headers, body, ShellRequest::from_json).await?;
     let machine = state.machine(&job).await?;
     let (input, detach) = (request.stdin.take(), request.detach);
+    let memory = state.yard().remember_call(&job, "shell", SourceOrigin::Result, &request.command).await?;
     let started = machine.start_process(start(request, input.is_some(), key)).await;
     let process = started.map_err(|error| known_key(error).unwrap_or_else(HttpFailure::from))?;
     // The input of a repeated request was sent by the first one.
     let input = input.filter(|_| !process.info().repeated).map(|text| CommandInput { text, _room: room });
     if detach && !wants_events(&headers) {
+        // Nobody reads its output here; the command itself is remembered.
+        drop(memory);
         let view = view(process.info().clone());
         if let Some(input) = input {
             tokio::spawn(feed_detached(process, input));
         }
         return Ok((StatusCode::ACCEPTED, Json(view)).into_response());
     }
-    RunningCommand::fed(process, input).answer(&headers).await
+    // A repeated request is remembered already.
+    let memory = (!process.info().repeated).then_some(memory);
+    RunningCommand { memory, ..RunningCommand::fed(process, input) }.answer(&headers).await
 }
 
 fn start(request: ShellRequest, stdin: bool, key: Option<RequestKey>) -> StartProcess {
@@ -128,6 +135,8 @@ async fn feed_detached(process: ProcessStream, input: CommandInput) {
 pub(super) struct RunningCommand {
     reader: ProcessReader,
     position: OutputOffsets,
+    /// What is remembered of it, for the request that started it.
+    memory: Option<CallMemory>,
     _feed: AbortOnDropHandle<()>,
 }
 
@@ -140,7 +149,19 @@ impl RunningCommand {
     fn fed(process: ProcessStream, input: Option<CommandInput>) -> Self {
         let (reader, control) = process.split();
         let feed = AbortOnDropHandle::new(tokio::spawn(feed(control, input)));
-        Self { reader, position: OutputOffsets::default(), _feed: feed }
+        Self { reader, position: OutputOffsets::default(), memory: None, _feed: feed }
+    }
+
+    /// The next part of the command's output, which is remembered before it is passed on.
+    async fn next(&mut self) -> Result<FromProcess, MachineError> {
+        let next = self.reader.next().await;
+        let Some(memory) = &mut self.memory else { return next };
+        match &next {
+            Ok(FromProcess::Output(chunk)) => memory.push(&chunk.bytes).await,
+            Ok(FromProcess::Exited(_)) => memory.finish().await,
+            Ok(FromProcess::Lost(_)) | Err(_) => {}
+        }
+        next
     }
 
     /// Streams to a client that asked for events, else answers at the end.
@@ -155,7 +176,7 @@ impl LiveOutput for RunningCommand {
     type View = ShellView;
 
     async fn next_event(&mut self) -> ShellEvent {
-        let next = self.reader.next().await;
+        let next = self.next().await;
         if let Ok(FromProcess::Output(chunk)) = &next {
             self.position.set(chunk.stream, chunk.offset + chunk.bytes.len() as u64);
         }
@@ -177,7 +198,7 @@ impl LiveOutput for RunningCommand {
     async fn collect(mut self) -> Result<ShellView, HttpFailure> {
         let (mut stdout, mut stderr) = (HeadAndTail::default(), HeadAndTail::default());
         let exit = loop {
-            match self.reader.next().await? {
+            match self.next().await? {
                 FromProcess::Output(chunk) => match chunk.stream {
                     OutputStream::Stdout => stdout.push(&chunk.bytes),
                     OutputStream::Stderr => stderr.push(&chunk.bytes),

@@ -73,8 +73,6 @@ pub(super) enum AuditRule {
 pub(super) enum RouteDocument {
     /// Under the path and the methods that its handler's attribute names.
     Operation(fn() -> DocumentedOperation),
-    /// As a route of the contract that this build lacks.
-    NotBuilt,
     /// Nowhere, for this reason.
     Undocumented(&'static str),
 }
@@ -206,7 +204,6 @@ impl RouteDocument {
     fn words(&self) -> &'static str {
         match self {
             Self::Operation(_) => "documented",
-            Self::NotBuilt => "documented as not built",
             Self::Undocumented(reason) => reason,
         }
     }

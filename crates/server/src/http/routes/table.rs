@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::AccessRule::{Key, Person, Public, Ticket};
 use super::AuditRule::{InCommit, Recorded, Unrecorded};
-use super::RouteDocument::{NotBuilt, Undocumented};
+use super::RouteDocument::Undocumented;
 use super::RouteMethod::{Any, Delete, Get, Patch, Post, Put};
 use super::{Route, RouteDocument, TicketRule, documented};
 use crate::app::TicketTarget;
@@ -13,8 +13,9 @@ use crate::auth::AccessScope::{ReadJobs, ReadYard, UseSandbox, WriteJobs};
 use crate::http::audit_layer::actions;
 use crate::http::proxy::program;
 use crate::http::resources::{
-    audit, code, desktop, download, events, explanation, files, files_change, gui, jobs, kernels, lab, logs,
-    processes, recording, schedule, shell, stats, status, terminal, tickets, unbuilt, yard,
+    audit, code, context, desktop, download, events, explanation, files, files_change, gui, jobs, kernels,
+    lab, logs, processes, recall, recording, schedule, shell, stats, status, terminal, tickets, unbuilt,
+    yard,
 };
 use crate::http::{mcp, no_route, pages};
 
@@ -41,7 +42,6 @@ pub(in crate::http) fn routes() -> Vec<Route> {
     routes.extend(on_sandboxes());
     routes.extend(on_files());
     routes.extend(on_ports());
-    routes.extend(not_built());
     routes
 }
 
@@ -93,6 +93,8 @@ fn about_jobs() -> Vec<Route> {
         row!(Get "/jobs/{id}/diagram.svg" => explanation::diagram [__path_diagram], Ticket(ReadJobs, explained), ONLY_WATCHES),
         row!(Get "/jobs/{id}/diagram.dot" => explanation::graph [__path_graph], Key(ReadJobs), ONLY_WATCHES),
         row!(Get "/jobs/{id}/explanation" => explanation::facts [__path_facts], Key(ReadJobs), ONLY_WATCHES),
+        row!(Get "/jobs/{id}/recall" => recall::find [__path_find], Key(ReadJobs), ONLY_WATCHES),
+        row!(Get "/jobs/{id}/context" => context::show [__path_show], Key(ReadJobs), ONLY_WATCHES),
         row!(Get "/jobs/{id}/audit" => audit::read [__path_read], Key(ReadJobs), ONLY_WATCHES),
     ]
 }
@@ -167,15 +169,6 @@ fn on_ports() -> Vec<Route> {
         row!(Any "/jobs/{id}/proxy/{port}/" => program::root [__path_root], Key(UseSandbox), Recorded(actions::port)),
         row!(Any "/jobs/{id}/proxy/{port}/{*path}" => program::pass_on [__path_pass_on], Key(UseSandbox), Recorded(actions::port)),
     ]
-}
-
-fn not_built() -> Vec<Route> {
-    const PATHS: [&str; 1] = ["/jobs/{id}/recall"];
-    let row = |path| {
-        let audit = Unrecorded("it does nothing yet");
-        Route::new(Any, path, unbuilt::refuse, Key(ReadJobs), audit, NotBuilt)
-    };
-    PATHS.map(row).into()
 }
 
 /// True if every route of a path is public.

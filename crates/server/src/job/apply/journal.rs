@@ -28,6 +28,8 @@ const MAX_LISTED: usize = 100;
 const MAX_RECORDED_FILES: usize = 20;
 /// Longest path in an audit record.
 const MAX_RECORDED_PATH_BYTES: usize = 500;
+/// Bytes that a row of the journal takes beside the entry, so that tiny entries fill a journal too.
+const ROW_BYTES: u64 = 64;
 /// Longest path in a `file` event: the kernel's PATH_MAX.
 const MAX_EVENT_PATH_BYTES: usize = 4096;
 /// Longest item of a plan in an event.
@@ -57,7 +59,7 @@ pub(crate) fn journal(
     task.entries += 1;
     let number = task.entries;
     let text = serde_json::to_string(entry).map_err(|_| ChangeError::Damaged { what: "journal entry" })?;
-    row.journal_bytes += text.len() as u64;
+    row.journal_bytes += text.len() as u64 + ROW_BYTES;
     applied.journal.push(NewEntry {
         number,
         kind: kind(entry),

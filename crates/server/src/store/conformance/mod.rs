@@ -8,6 +8,7 @@ pub(crate) mod jobs;
 pub(crate) mod leases;
 pub(crate) mod sandboxes;
 pub(crate) mod tasks;
+pub(crate) mod texts;
 
 use std::sync::Arc;
 
@@ -53,6 +54,8 @@ macro_rules! store_conformance {
             tasks: entries_come_where_they_are_expected_behind_words_and_once,
                 an_answer_and_its_price_are_one_commit_and_survive,
                 a_question_moves_the_job_and_an_answer_moves_it_back, words_are_heard_by_running_tasks_only;
+            texts: texts_are_counted_named_by_their_content_and_outlive_the_store,
+                texts_are_kept_for_jobs_of_every_kind_and_by_present_owners, texts_leave_the_journal_its_room;
             audits: an_audit_is_one_chain_whoever_writes, the_yards_audit_names_who_removed_a_job_that_is_gone, a_refused_change_leaves_no_record,
                 notes_do_not_wake_and_are_folded;
             sandboxes: a_sandbox_is_committed_with_its_job_and_goes_once_stopped,

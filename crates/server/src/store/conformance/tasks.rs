@@ -16,7 +16,7 @@ fn said(text: &str) -> Box<JournalEntry> {
 }
 
 /// A task that runs.
-async fn running_task(store: &dyn Store) -> JobRow {
+pub(super) async fn running_task(store: &dyn Store) -> JobRow {
     let mut insert = new_job();
     insert.row.kind = JobKind::Task;
     insert.row.task = Some(TaskRow::default());

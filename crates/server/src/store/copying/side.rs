@@ -36,7 +36,7 @@ pub(in crate::store) struct CopiedTable {
 use CopiedKind::{Bytes, Integer, Text};
 
 /// The rows of a job beside its own and its request.
-pub(in crate::store) const JOB_TABLES: [CopiedTable; 6] = [
+pub(in crate::store) const JOB_TABLES: [CopiedTable; 7] = [
     CopiedTable {
         name: "events",
         columns: &[("job", Integer), ("id", Integer), ("kind", Text), ("at_ms", Integer), ("data", Text)],
@@ -65,6 +65,23 @@ pub(in crate::store) const JOB_TABLES: [CopiedTable; 6] = [
             ("at_ms", Integer),
             ("incarnation", Integer),
             ("entry", Text),
+        ],
+        key: &[1],
+        has_job: true,
+    },
+    CopiedTable {
+        name: "texts",
+        columns: &[
+            ("job", Integer),
+            ("number", Integer),
+            ("entry", Integer),
+            ("origin", Integer),
+            ("path", Text),
+            ("at_ms", Integer),
+            ("digest", Bytes),
+            ("bytes", Integer),
+            ("packed", Bytes),
+            ("in_blob", Integer),
         ],
         key: &[1],
         has_job: true,

@@ -6,6 +6,7 @@ use super::codecs::SqlValue;
 use super::columns;
 use super::group::{GroupAdditions, GroupRow, WriteGroup};
 use super::sandboxes;
+use super::texts;
 use super::totals::TotalsChange;
 use crate::job::{JobId, SandboxRow};
 use crate::store::StoreError;
@@ -37,6 +38,7 @@ pub(super) const REMOVE: &str = "WITH gone AS (SELECT unnest($1::bigint[]) AS jo
     a AS (DELETE FROM events USING gone WHERE events.job = gone.job), \
     b AS (DELETE FROM chunks USING gone WHERE chunks.job = gone.job), \
     c AS (DELETE FROM journal USING gone WHERE journal.job = gone.job), \
+    j AS (DELETE FROM texts USING gone WHERE texts.job = gone.job), \
     d AS (DELETE FROM audit USING gone WHERE audit.job = gone.job), \
     e AS (DELETE FROM requests USING gone WHERE requests.job = gone.job), \
     f AS (DELETE FROM request_files USING gone WHERE request_files.job = gone.job), \
@@ -65,6 +67,7 @@ pub(super) fn steps(group: &WriteGroup<'_>) -> Result<Vec<Step>, StoreError> {
     put_sandboxes(&mut steps, group)?;
     add_requests(&mut steps, &group.additions);
     add_rows(&mut steps, &group.additions);
+    steps.extend(texts::step(&group.additions.texts));
     put_yard_audit(&mut steps, group)?;
     let (dropped, removed) = (&group.additions.dropped_files, &group.additions.removed);
     if !dropped.is_empty() {

@@ -13,6 +13,7 @@ use super::codecs::SqlValue;
 use super::columns;
 use super::connection::{Connected, answered};
 use super::sandboxes;
+use super::texts::AddedText;
 use super::totals::TotalsChange;
 use super::writer::WriteTools;
 use crate::audit::AuditLine;
@@ -67,6 +68,7 @@ pub(super) struct GroupAdditions {
     pub(super) applied: Vec<(i64, Applied)>,
     /// Records beside those in `applied`, each with the number of its job.
     pub(super) audit: Vec<(i64, AuditLine)>,
+    pub(super) texts: Vec<AddedText>,
     /// Requests of new jobs, sealed.
     pub(super) requests: HashMap<i64, Vec<u8>>,
     /// Files of requests: job, place, path, sealed bytes.

@@ -20,6 +20,7 @@ mod readers;
 mod sandboxes;
 mod saving;
 mod schema;
+mod texts;
 mod tls;
 mod totals;
 mod url;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use sandyard_api::JobIdPrefix;
+use sandyard_memory::ContentDigest;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 use tokio::runtime::Runtime;
@@ -53,7 +55,8 @@ use super::{
 use crate::audit::{AuditEntry, AuditLine};
 use crate::clock::Clock;
 use crate::job::{
-    AuditRow, Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, NotedEntries, SandboxRow,
+    AuditRow, Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, NewText, NotedEntries,
+    SandboxRow, StoredText, TextRow,
 };
 use crate::key_file::load_or_create_key;
 
@@ -345,6 +348,37 @@ impl Store for PostgresStore {
         bytes: usize,
     ) -> Result<Vec<JournalRow>, StoreError> {
         read::journal(&self.readers, job, first, limit, bytes).await
+    }
+
+    async fn keep_texts(
+        &self,
+        id: &JobId,
+        epoch: Option<u64>,
+        texts: Vec<NewText>,
+    ) -> Result<Option<()>, StoreError> {
+        self.write(texts::KeepTexts { id: id.clone(), epoch, texts }).await
+    }
+
+    async fn texts(&self, job: i64, first: u64, limit: usize) -> Result<Vec<TextRow>, StoreError> {
+        texts::from(&self.readers, job, first, limit).await
+    }
+
+    async fn texts_of(
+        &self,
+        job: i64,
+        path: &str,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<TextRow>, StoreError> {
+        texts::of_path(&self.readers, job, path, before, limit).await
+    }
+
+    async fn texts_at(&self, job: i64, entry: u64, limit: usize) -> Result<Vec<TextRow>, StoreError> {
+        texts::at_entry(&self.readers, job, entry, limit).await
+    }
+
+    async fn text(&self, job: i64, digest: ContentDigest) -> Result<Option<StoredText>, StoreError> {
+        texts::body(&self.readers, job, digest).await
     }
 
     async fn request_cancel(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError> {

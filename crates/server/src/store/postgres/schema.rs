@@ -82,6 +82,7 @@ CREATE TABLE job_progress (
     recording_pictures bigint NOT NULL,
     recording_bytes bigint NOT NULL,
     journal_bytes bigint NOT NULL,
+    texts bigint NOT NULL,
     audit text,
     audit_bytes bigint NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
@@ -140,6 +141,22 @@ CREATE TABLE journal (
     entry text NOT NULL,
     PRIMARY KEY (job, number)
 );
+-- The bytes of a text are packed in its first row, or in a blob (1); later rows of the same text have neither.
+CREATE TABLE texts (
+    job bigint NOT NULL,
+    number bigint NOT NULL,
+    entry bigint NOT NULL,
+    origin bigint NOT NULL,
+    path text NOT NULL,
+    at_ms bigint NOT NULL,
+    digest bytea NOT NULL,
+    bytes bigint NOT NULL,
+    packed bytea,
+    in_blob bigint NOT NULL,
+    PRIMARY KEY (job, number)
+);
+CREATE INDEX texts_by_digest ON texts (job, digest);
+CREATE INDEX texts_by_entry ON texts (job, entry);
 CREATE TABLE audit (
     job bigint NOT NULL,
     number bigint NOT NULL,

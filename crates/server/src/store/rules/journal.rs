@@ -8,7 +8,7 @@ use crate::job::{Change, JobRow, JobState};
 use crate::store::{Appended, Said, StoreError};
 
 /// Room that is left for the last words of a loop whose journal is full.
-const LAST_ENTRIES: u64 = 8;
+const LAST_WORDS_BYTES: u64 = 4 * limits::JOURNAL_ENTRY_BYTES as u64;
 
 /// An entry that is in a journal already.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl StoreRules<'_> {
             return answer(Appended::Ended);
         }
         // After the check for a repeat: a full journal must still confirm what it holds.
-        if is_full(&row, entries, &text, &entry) {
+        if is_full(&row, &text, &entry) {
             return answer(Appended::Full);
         }
         let write = self.change(JobBefore::of(&row), row, vec![Change::Journal(entry)])?;
@@ -83,7 +83,7 @@ impl StoreRules<'_> {
         let listens = matches!(row.state, JobState::Running | JobState::Waiting) && !row.cancel_requested;
         let text = entry_text(&said)?;
         let task = row.task.as_ref().filter(|_| listens);
-        if task.is_none_or(|task| is_full(&row, task.entries, &text, &said)) {
+        if task.is_none_or(|_| is_full(&row, &text, &said)) {
             return Ok(SayDecision::Answer(Said::Deaf(Box::new(row))));
         }
         let changes = vec![Change::Audit(entry), Change::Journal(said)];
@@ -95,12 +95,10 @@ fn entry_text(entry: &JournalEntry) -> Result<String, StoreError> {
     serde_json::to_string(entry).map_err(|_| StoreError::Damaged { what: "journal entry" })
 }
 
-fn is_full(row: &JobRow, entries: u64, text: &str, entry: &JournalEntry) -> bool {
+fn is_full(row: &JobRow, text: &str, entry: &JournalEntry) -> bool {
     let last_words = matches!(entry, JournalEntry::Finished { .. } | JournalEntry::GaveUp { .. });
-    if last_words {
-        return entries >= limits::JOURNAL_ENTRIES + LAST_ENTRIES;
-    }
-    entries >= limits::JOURNAL_ENTRIES || row.journal_bytes + text.len() as u64 > limits::JOURNAL_BYTES
+    let room = if last_words { limits::JOURNAL_BYTES + LAST_WORDS_BYTES } else { limits::JOURNAL_BYTES };
+    row.journal_bytes + text.len() as u64 > room
 }
 
 #[cfg(test)]

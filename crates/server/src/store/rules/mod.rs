@@ -10,6 +10,7 @@ mod insert;
 mod journal;
 mod requests;
 mod sandboxes;
+mod texts;
 
 pub(crate) use audit::YardNote;
 pub(crate) use claim::{JobLease, LeasedJob};
@@ -17,6 +18,8 @@ pub(crate) use insert::{FoundKey, InsertDecision, NewJobWrite, RepeatedKey, answ
 pub(crate) use journal::{AppendDecision, SayDecision, StoredEntry};
 pub(crate) use requests::CancelDecision;
 pub(crate) use sandboxes::{SandboxFate, fate_of, write_sandbox};
+#[cfg(test)]
+pub(crate) use texts::TextsWrite;
 
 use super::{AuditSigner, StoreError};
 use crate::audit::AuditEntry;

@@ -11,6 +11,7 @@ mod log_reserve;
 mod read;
 mod sandboxes;
 mod schema;
+mod texts;
 mod write;
 mod writer;
 
@@ -25,6 +26,7 @@ use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, types::Value};
 use sandyard_api::JobIdPrefix;
+use sandyard_memory::ContentDigest;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 use tokio::sync::watch;
@@ -43,7 +45,7 @@ use super::{
 };
 use crate::audit::{AuditEntry, AuditLine};
 use crate::clock::Clock;
-use crate::job::{AuditRow, JobFilter, JobId, SandboxRow};
+use crate::job::{AuditRow, JobFilter, JobId, NewText, SandboxRow, StoredText, TextRow};
 
 /// Connections for reading; reads take microseconds, so a few serve many.
 const READERS: usize = 4;
@@ -314,6 +316,38 @@ impl Store for SqliteStore {
         bytes: usize,
     ) -> Result<Vec<JournalRow>, StoreError> {
         self.read(|connection| read::journal(connection, job, first, limit, bytes))
+    }
+
+    async fn keep_texts(
+        &self,
+        id: &JobId,
+        epoch: Option<u64>,
+        texts: Vec<NewText>,
+    ) -> Result<Option<()>, StoreError> {
+        let id = id.clone();
+        self.writer()?.write_lightly(move |writing| texts::keep(writing, &id, epoch, texts)).await
+    }
+
+    async fn texts(&self, job: i64, first: u64, limit: usize) -> Result<Vec<TextRow>, StoreError> {
+        self.read(|connection| texts::from(connection, job, first, limit))
+    }
+
+    async fn texts_of(
+        &self,
+        job: i64,
+        path: &str,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<TextRow>, StoreError> {
+        self.read(|connection| texts::of_path(connection, job, path, before, limit))
+    }
+
+    async fn texts_at(&self, job: i64, entry: u64, limit: usize) -> Result<Vec<TextRow>, StoreError> {
+        self.read(|connection| texts::at_entry(connection, job, entry, limit))
+    }
+
+    async fn text(&self, job: i64, digest: ContentDigest) -> Result<Option<StoredText>, StoreError> {
+        self.read(|connection| texts::body(connection, job, digest))
     }
 
     async fn note_yard(&self, entry: AuditEntry) -> Result<(), StoreError> {

@@ -5,8 +5,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::store::OpenStoreError;
 
 /// Migrations in order. Each brings the schema from its index to the next version; all that are due run in one transaction.
-const MIGRATIONS: [&str; 10] =
-    [FIRST, EGRESS, TASKS, AUDIT, LEVEL, SANDBOXES, YARD_AUDIT, SEALED, EXPLANATIONS, RECORDINGS];
+const MIGRATIONS: [&str; 11] =
+    [FIRST, EGRESS, TASKS, AUDIT, LEVEL, SANDBOXES, YARD_AUDIT, SEALED, EXPLANATIONS, RECORDINGS, TEXTS];
 
 const EGRESS: &str = "ALTER TABLE jobs ADD COLUMN egress_bytes INTEGER NOT NULL DEFAULT 0";
 
@@ -16,6 +16,26 @@ const RECORDINGS: &str = "
 ALTER TABLE jobs ADD COLUMN recording_moments INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN recording_pictures INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN recording_bytes INTEGER NOT NULL DEFAULT 0;
+";
+
+/// The bytes of a text are packed in its first row, or in a blob; later rows of the same text have neither.
+const TEXTS: &str = "
+ALTER TABLE jobs ADD COLUMN texts INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE texts (
+    job INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
+    origin INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    bytes INTEGER NOT NULL,
+    packed BLOB,
+    in_blob INTEGER NOT NULL,
+    PRIMARY KEY (job, number)
+);
+CREATE INDEX texts_by_digest ON texts (job, digest);
+CREATE INDEX texts_by_entry ON texts (job, entry);
 ";
 
 const LEVEL: &str = "ALTER TABLE jobs ADD COLUMN level TEXT";
@@ -202,7 +222,7 @@ mod tests {
         migrate(&mut connection).unwrap();
         migrate(&mut connection).unwrap();
         let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-        assert_eq!(version, 10);
+        assert_eq!(version, 11);
     }
 
     #[test]

@@ -254,7 +254,9 @@ pub(super) fn remove(writing: &mut Writing<'_>, fence: &JobFence) -> Result<(), 
     if let Some(sandbox) = removed.leaves {
         sandboxes::write(writing.connection, &SandboxWrite::Leave(sandbox))?;
     }
-    for table in ["events", "chunks", "journal", "audit", "requests", "request_files", "idempotency_keys"] {
+    for table in
+        ["events", "chunks", "journal", "texts", "audit", "requests", "request_files", "idempotency_keys"]
+    {
         writing.connection.execute(&format!("DELETE FROM {table} WHERE job = ?1"), [row.number])?;
     }
     writing.connection.execute("DELETE FROM jobs WHERE number = ?1", [row.number])?;

@@ -9,7 +9,7 @@ use tokio::io::DuplexStream;
 use tracing::field::{Field, Visit};
 use tracing::span;
 
-use sandyard_protocol::{JournalEntry, ModelMessage, ModelPart, ToolCall, ToolResult, ToolSpec};
+use sandyard_protocol::{ContextPart, JournalEntry, ModelMessage, ModelPart, ToolCall, ToolResult, ToolSpec};
 
 use super::super::provider::gather;
 use super::super::*;
@@ -45,6 +45,10 @@ impl Ledger for MemoryLedger {
 
     async fn record_outgoing(&self, call: OutgoingCall) -> Result<(), LedgerError> {
         self.asked.lock().unwrap().push(call);
+        Ok(())
+    }
+
+    async fn keep_packing(&self, _: &[ContextPart]) -> Result<(), LedgerError> {
         Ok(())
     }
 
@@ -236,6 +240,7 @@ pub(super) fn question() -> ModelCall {
             parameters: json!({ "type": "object" }),
         }],
         max_tokens: 1000,
+        packing: Vec::new(),
     }
 }
 

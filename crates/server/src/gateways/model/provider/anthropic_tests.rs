@@ -38,6 +38,7 @@ fn conversation() -> ModelCall {
             parameters: json!({ "type": "object" }),
         }],
         max_tokens: 1000,
+        packing: Vec::new(),
     }
 }
 

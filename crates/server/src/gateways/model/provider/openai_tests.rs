@@ -37,6 +37,7 @@ fn conversation() -> ModelCall {
             parameters: json!({ "type": "object", "properties": { "command": { "type": "string" } } }),
         }],
         max_tokens: 1000,
+        packing: Vec::new(),
     }
 }
 

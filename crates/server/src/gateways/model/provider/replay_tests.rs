@@ -25,6 +25,7 @@ fn asked(answers: &[&str]) -> ModelCall {
         messages,
         tools: vec![tool],
         max_tokens: 100,
+        packing: Vec::new(),
     }
 }
 

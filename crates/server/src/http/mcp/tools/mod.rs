@@ -7,6 +7,7 @@ mod desktop;
 mod files;
 mod jobs;
 mod kernels;
+mod memory;
 mod ports;
 mod programs;
 
@@ -67,8 +68,15 @@ impl McpToolContext<'_> {
 }
 
 /// All tools, in the order in which a client lists them.
-static ENTRIES: &[&[ToolEntry]] =
-    &[jobs::ENTRIES, programs::ENTRIES, kernels::ENTRIES, files::ENTRIES, desktop::ENTRIES, ports::ENTRIES];
+static ENTRIES: &[&[ToolEntry]] = &[
+    jobs::ENTRIES,
+    memory::ENTRIES,
+    programs::ENTRIES,
+    kernels::ENTRIES,
+    files::ENTRIES,
+    desktop::ENTRIES,
+    ports::ENTRIES,
+];
 
 /// All tools, as the protocol describes them.
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| entries().map(ToolEntry::describe).collect());

@@ -1,7 +1,7 @@
 //! Runs of letters, digits and underscores: words of prose and identifiers of code.
 
 /// Calls `visit` with each run. Characters of scripts without spaces between words are runs of their own.
-pub(crate) fn runs<'t>(text: &'t str, mut visit: impl FnMut(&'t str)) {
+pub fn runs<'t>(text: &'t str, mut visit: impl FnMut(&'t str)) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {

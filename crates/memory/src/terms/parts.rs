@@ -1,7 +1,7 @@
 //! The parts of an identifier.
 
 /// Calls `visit` with each part of a run: `parseHTTPReply_v2` gives `parse`, `HTTP`, `Reply`, `v` and `2`.
-pub(crate) fn parts<'t>(run: &'t str, mut visit: impl FnMut(&'t str)) {
+pub fn parts<'t>(run: &'t str, mut visit: impl FnMut(&'t str)) {
     let mut start = 0;
     let mut characters = run.char_indices().peekable();
     let mut before: Option<char> = None;

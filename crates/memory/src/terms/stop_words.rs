@@ -14,7 +14,7 @@ const STOP_WORDS: [&str; 112] = [
 ];
 
 /// True for a lower-case word that is not worth searching for.
-pub(crate) fn is_stop_word(word: &str) -> bool {
+pub(super) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 

@@ -38,11 +38,13 @@ impl SourceOrigin {
     pub const ALL: [Self; 7] =
         [Self::Person, Self::Model, Self::Call, Self::Result, Self::File, Self::Cell, Self::Note];
 
-    pub(crate) fn to_byte(self) -> u8 {
+    /// The number under which the index stores it.
+    pub fn to_byte(self) -> u8 {
         Self::ALL.iter().position(|&origin| origin == self).map_or(0, |place| place as u8)
     }
 
-    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+    /// The origin of a stored number.
+    pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte)).copied()
     }
 }
@@ -60,11 +62,13 @@ impl ContentDigest {
         Self(short)
     }
 
-    pub(crate) fn to_bytes(self) -> [u8; 16] {
+    /// Its bytes.
+    pub fn to_bytes(self) -> [u8; 16] {
         self.0
     }
 
-    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
+    /// A digest that was stored.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 }
@@ -81,14 +85,50 @@ impl std::fmt::Debug for ContentDigest {
     }
 }
 
+impl std::str::FromStr for ContentDigest {
+    type Err = MalformedDigest;
+
+    fn from_str(text: &str) -> Result<Self, MalformedDigest> {
+        let mut bytes = [0; 16];
+        if text.len() != 2 * bytes.len()
+            || !text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        {
+            return Err(MalformedDigest);
+        }
+        for (place, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).map_err(|_| MalformedDigest)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentDigest {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 impl Serialize for ContentDigest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
+/// The text is not a digest: 32 digits of lower-case hexadecimal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MalformedDigest;
+
+impl std::fmt::Display for MalformedDigest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("not a digest of 32 hexadecimal digits")
+    }
+}
+
+impl std::error::Error for MalformedDigest {}
+
 /// A source as the index knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceRecord {
     /// The name under which the text is read again.
     pub id: SourceId,
@@ -104,8 +144,35 @@ pub struct SourceRecord {
     pub bytes: u64,
 }
 
+/// Where a passage stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassagePlace {
+    /// The source.
+    pub source: SourceRecord,
+    /// First byte of the passage in the source.
+    pub start: u64,
+    /// First line, counting from 1.
+    pub first_line: u32,
+    /// Last line.
+    pub last_line: u32,
+}
+
 /// Reads the text of sources again. The journal, its blobs or a folder implement it.
 pub trait SourceReader {
     /// Returns the bytes of a source, or `None` if they are gone or can't be read.
     fn read(&self, source: &SourceRecord) -> Option<Vec<u8>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_reads_as_it_is_written() {
+        let digest = ContentDigest::of(b"text");
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        for wrong in ["", "00", "é", &"g".repeat(32), &"A".repeat(32), &"0".repeat(33), &"é".repeat(16)] {
+            assert!(wrong.parse::<ContentDigest>().is_err(), "{wrong}");
+        }
+    }
 }

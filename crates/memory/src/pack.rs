@@ -9,6 +9,7 @@
 
 use std::ops::RangeInclusive;
 
+use sandyard_protocol::ContextReason;
 use serde::{Deserialize, Serialize};
 
 use crate::summary::{SummaryNode, SummaryTree};
@@ -99,33 +100,13 @@ pub struct PackBorders {
     pub summarised_until: u64,
 }
 
-/// Why a part is in a packing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PackReason {
-    /// Rules are never left out.
-    Rule,
-    /// The present plan.
-    Plan,
-    /// New enough to be whole.
-    New,
-    /// Older, but small.
-    Small,
-    /// Older: a line stands for it.
-    Masked,
-    /// Oldest: a summary stands for several entries.
-    Summary,
-    /// Found by recall for the present step.
-    Recalled,
-}
-
 /// A part of what the model reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PackedPart {
     /// Entries that it stands for.
     pub entries: RangeInclusive<u64>,
     /// Why it is there.
-    pub reason: PackReason,
+    pub reason: ContextReason,
     /// The text, if it is not that of the entry itself.
     pub replaced_by: Option<String>,
     /// Tokens of what is read.
@@ -167,7 +148,7 @@ pub fn pack(
 /// The line that stands for a masked entry.
 pub fn mask_line(entry: &JournalItem<'_>) -> String {
     let JournalItem { number, title, headline, tokens, .. } = entry;
-    format!("[{title}, about {tokens} tokens; `recall` with number {number} shows it] {headline}")
+    format!("[{title}, about {tokens} tokens; `recall` with {{\"number\": {number}}} shows it] {headline}")
 }
 
 struct Packer<'p, 'j> {
@@ -213,7 +194,7 @@ impl Packer<'_, '_> {
             while let Some(node) = summaries.next_if(|node| *node.covers.start() <= entry.number) {
                 let text =
                     format!("[entries {} to {}]\n{}", node.covers.start(), node.covers.end(), node.text);
-                parts.push(replaced(node.covers.clone(), PackReason::Summary, text));
+                parts.push(replaced(node.covers.clone(), ContextReason::Summary, text));
             }
             parts.extend(self.part(entry, borders));
         }
@@ -226,9 +207,9 @@ impl Packer<'_, '_> {
         let whole =
             |reason| PackedPart { entries: entries.clone(), reason, replaced_by: None, tokens: entry.tokens };
         match entry.kind {
-            JournalItemKind::Rule => return Some(whole(PackReason::Rule)),
+            JournalItemKind::Rule => return Some(whole(ContextReason::Rule)),
             JournalItemKind::Plan => {
-                return (Some(entry.number) == self.plan).then(|| whole(PackReason::Plan));
+                return (Some(entry.number) == self.plan).then(|| whole(ContextReason::Plan));
             }
             JournalItemKind::Answer | JournalItemKind::Result | JournalItemKind::Note => {}
         }
@@ -236,12 +217,12 @@ impl Packer<'_, '_> {
             return None;
         }
         if entry.number > borders.masked_until {
-            return Some(whole(PackReason::New));
+            return Some(whole(ContextReason::New));
         }
         if entry.kind != JournalItemKind::Result || entry.tokens <= self.policy.small_tokens {
-            return Some(whole(PackReason::Small));
+            return Some(whole(ContextReason::Small));
         }
-        Some(replaced(entries.clone(), PackReason::Masked, mask_line(entry)))
+        Some(replaced(entries.clone(), ContextReason::Masked, mask_line(entry)))
     }
 
     /// Passages that fit and that the model does not read anyway.
@@ -259,7 +240,7 @@ impl Packer<'_, '_> {
                 let entries = passage.number..=passage.number;
                 found.push(PackedPart {
                     entries,
-                    reason: PackReason::Recalled,
+                    reason: ContextReason::Recalled,
                     replaced_by: text,
                     tokens: passage.tokens,
                 });
@@ -307,10 +288,10 @@ impl EntryCosts {
 
 fn summary_part(node: &SummaryNode) -> PackedPart {
     let text = format!("[entries {} to {}]\n{}", node.covers.start(), node.covers.end(), node.text);
-    replaced(node.covers.clone(), PackReason::Summary, text)
+    replaced(node.covers.clone(), ContextReason::Summary, text)
 }
 
-fn replaced(entries: RangeInclusive<u64>, reason: PackReason, text: String) -> PackedPart {
+fn replaced(entries: RangeInclusive<u64>, reason: ContextReason, text: String) -> PackedPart {
     PackedPart { entries, reason, tokens: estimate_tokens(&text), replaced_by: Some(text) }
 }
 

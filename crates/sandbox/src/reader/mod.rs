@@ -1,13 +1,18 @@
 //! Runs the reader on the host, as a process that confines itself before it reads anything.
 //!
 //! The program is carried by the host's binary and started from memory, so that nothing has to be installed and nobody can
-//! exchange it. Its environment is empty; its result is taken from its standard output, within a bound.
+//! exchange it. Its environment is empty; its result is taken from its standard output, within a bound. `session` is a reader that
+//! stays and is asked.
+
+mod session;
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::process::{Command, Stdio};
+
+pub use session::ReaderSession;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
@@ -44,8 +49,7 @@ pub fn run_reader<S: AsRef<OsStr>>(
     input: &[u8],
 ) -> Result<Vec<u8>, ReaderError> {
     let program = sealed_file(program)?;
-    // The child resolves the path before its descriptors are closed, so the memory file need not be inherited.
-    let mut child = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
+    let mut child = Command::new(program_path(&program))
         .args(arguments)
         .env_clear()
         .stdin(Stdio::piped())
@@ -78,6 +82,11 @@ pub fn run_reader<S: AsRef<OsStr>>(
         Some(signal) => Err(ReaderError::Killed(signal)),
         None => Err(ReaderError::Failed(String::from_utf8_lossy(&message).trim().to_owned())),
     }
+}
+
+/// The path of a program in memory. The child resolves it before its descriptors are closed, so the file need not be inherited.
+fn program_path(program: &File) -> String {
+    format!("/proc/self/fd/{}", program.as_raw_fd())
 }
 
 /// The program as a sealed file in memory.

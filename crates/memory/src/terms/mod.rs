@@ -11,19 +11,19 @@ mod stop_words;
 
 pub use stem::stem;
 
-pub(crate) use parts::parts;
-pub(crate) use runs::runs;
-pub(crate) use stop_words::is_stop_word;
+pub use parts::parts;
+pub use runs::runs;
+use stop_words::is_stop_word;
 
 /// A run longer than this is data (hex, base64) and is not taken apart.
 const LONGEST_IDENTIFIER_BYTES: usize = 48;
 /// A run longer than this is no term at all; SHA-512 in hex has 128 digits.
-pub(crate) const LONGEST_TERM_BYTES: usize = 128;
+pub const LONGEST_TERM_BYTES: usize = 128;
 
 /// Calls `visit` with each term of a run: the stems of its parts, then the whole identifier if it has several parts.
 ///
 /// `getUserNames`, `get_user_names` and `GetUserNames` all give `get`, `user`, `name` and `getusernam`.
-pub(crate) fn terms_of_run(run: &str, mut visit: impl FnMut(&str)) {
+pub fn terms_of_run(run: &str, mut visit: impl FnMut(&str)) {
     if run.len() > LONGEST_TERM_BYTES {
         return;
     }

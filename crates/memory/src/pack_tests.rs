@@ -45,14 +45,16 @@ impl Journal {
     }
 }
 
-fn reasons(packing: &Packing) -> Vec<PackReason> {
+fn reasons(packing: &Packing) -> Vec<ContextReason> {
     packing.parts.iter().map(|part| part.reason).collect()
 }
 
 #[test]
 fn a_short_journal_is_read_whole() {
     let packing = Journal::of_steps(5, 200).pack(PackBorders::default(), &PackPolicy::new(100_000));
-    assert!(reasons(&packing).iter().all(|reason| matches!(reason, PackReason::Rule | PackReason::New)));
+    assert!(
+        reasons(&packing).iter().all(|reason| matches!(reason, ContextReason::Rule | ContextReason::New))
+    );
     assert!(!packing.moved && packing.parts.iter().all(|part| part.replaced_by.is_none()));
 }
 
@@ -64,10 +66,10 @@ fn old_results_are_masked_in_steps_with_a_line_of_what_they_were() {
     let packing = Journal::of_steps(18, 300).pack(before.borders, &policy);
     assert!(packing.moved);
     let masked: Vec<&PackedPart> =
-        packing.parts.iter().filter(|part| part.reason == PackReason::Masked).collect();
+        packing.parts.iter().filter(|part| part.reason == ContextReason::Masked).collect();
     assert_eq!(masked.len(), 8);
     let line = masked[0].replaced_by.as_deref().unwrap();
-    assert!(line.contains("number 3") && line.contains("result 0") && masked[0].tokens < 80, "{line}");
+    assert!(line.contains("\"number\": 3") && line.contains("result 0") && masked[0].tokens < 80, "{line}");
     assert!(packing.tokens * 100 < before.tokens * 65, "{} {}", packing.tokens, before.tokens);
     // The prefix stays until the next step is due.
     let next = Journal::of_steps(19, 300).pack(packing.borders, &policy);
@@ -80,9 +82,9 @@ fn a_small_window_is_kept_by_masks_and_summaries() {
     let policy = PackPolicy::new(6_000);
     let packing = Journal::of_steps(300, 400).pack(PackBorders::default(), &policy);
     assert!(packing.tokens <= 6_000, "{}", packing.tokens);
-    assert_eq!(packing.parts[0].reason, PackReason::Rule);
-    assert!(reasons(&packing).contains(&PackReason::Summary));
-    assert_eq!(packing.parts.last().unwrap().reason, PackReason::New);
+    assert_eq!(packing.parts[0].reason, ContextReason::Rule);
+    assert!(reasons(&packing).contains(&ContextReason::Summary));
+    assert_eq!(packing.parts.last().unwrap().reason, ContextReason::New);
 }
 
 #[test]
@@ -94,7 +96,7 @@ fn only_the_newest_plan_is_read() {
     let plans: Vec<_> = packing
         .parts
         .iter()
-        .filter(|part| part.reason == PackReason::Plan)
+        .filter(|part| part.reason == ContextReason::Plan)
         .map(|part| part.entries.clone())
         .collect();
     assert_eq!(plans, [5..=5]);
@@ -114,11 +116,11 @@ fn recalled_passages_come_last_and_never_twice() {
     let recalled: Vec<_> = packing
         .parts
         .iter()
-        .filter(|part| part.reason == PackReason::Recalled)
+        .filter(|part| part.reason == ContextReason::Recalled)
         .map(|part| part.entries.clone())
         .collect();
     assert_eq!(recalled, [3..=3]);
-    assert_eq!(packing.parts.last().unwrap().reason, PackReason::Recalled);
+    assert_eq!(packing.parts.last().unwrap().reason, ContextReason::Recalled);
 }
 
 proptest! {
