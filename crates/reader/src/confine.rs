@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::Path;
 
 use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, Ruleset, RulesetAttr as _,

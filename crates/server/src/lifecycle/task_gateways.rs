@@ -186,7 +186,12 @@ pub(super) fn open_side_gateway(
     let model = context.models.find(job.task.model.as_deref()).ok().filter(|model| !model.facts().replay)?;
     let task = row.task.clone().unwrap_or_default();
     let budget: TaskBudget = task.budget.unwrap_or(job.task.budget);
-    let ledger = JournalLedger { store: Arc::clone(&context.store), fence: row.fence(), job: row.number };
+    let ledger = JournalLedger {
+        store: Arc::clone(&context.store),
+        fence: row.fence(),
+        texts: context.recall.texts().clone(),
+        job: row.number,
+    };
     let (reports, told) = mpsc::channel(QUEUED_NOTICES);
     let gateway = ModelGateway::new(ModelGatewayParts {
         models: vec![model],

@@ -2,7 +2,7 @@
 //! their answers are no part of the journal.
 
 use async_trait::async_trait;
-use sandyard_protocol::JournalEntry;
+use sandyard_protocol::{ContextPart, JournalEntry};
 
 use super::ledger::{JournalLedger, describe, failed, row_of};
 use crate::gateways::model::{KeptAnswer, Ledger, LedgerError, Money, OutgoingCall, Spent};
@@ -28,6 +28,11 @@ impl Ledger for ChargeLedger {
         changes.extend(describe(&answer, cost).map(Change::Audit));
         self.0.store.commit(&self.0.fence, changes).await.map_err(failed)?;
         Ok(0)
+    }
+
+    async fn keep_packing(&self, _packing: &[ContextPart]) -> Result<(), LedgerError> {
+        // What the host itself asks is no step of the conversation.
+        Ok(())
     }
 
     async fn record_outgoing(&self, call: OutgoingCall) -> Result<(), LedgerError> {

@@ -14,8 +14,7 @@ use crate::http::audit_layer::actions;
 use crate::http::proxy::program;
 use crate::http::resources::{
     audit, code, context, desktop, download, events, explanation, files, files_change, gui, jobs, kernels,
-    lab, logs, processes, recall, recording, schedule, shell, stats, status, terminal, tickets, unbuilt,
-    yard,
+    lab, logs, processes, recall, recording, schedule, shell, stats, status, terminal, tickets, yard,
 };
 use crate::http::{mcp, no_route, pages};
 

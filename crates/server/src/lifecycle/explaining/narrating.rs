@@ -126,6 +126,7 @@ async fn call(gateway: &ModelGateway, number: u64, messages: Vec<ModelMessage>) 
         messages,
         tools: Vec::new(),
         max_tokens: MAX_ANSWER_TOKENS,
+        packing: Vec::new(),
     };
     let (near, far) = tokio::io::duplex(BUFFER_BYTES);
     let asking = async move {

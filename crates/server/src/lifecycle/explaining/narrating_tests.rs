@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sandyard_explain::facts::{FileDepth, FileFacts, FileRole, SymbolFact};
-use sandyard_protocol::{JournalEntry, ModelUsage, StopReason};
+use sandyard_protocol::{ContextPart, JournalEntry, ModelUsage, StopReason};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -25,6 +25,10 @@ impl Ledger for NoLedger {
 
     async fn keep(&self, _: JournalEntry, _: Spent, _: Option<Money>) -> Result<u64, LedgerError> {
         Ok(0)
+    }
+
+    async fn keep_packing(&self, _: &[ContextPart]) -> Result<(), LedgerError> {
+        Ok(())
     }
 
     async fn record_outgoing(&self, _call: OutgoingCall) -> Result<(), LedgerError> {

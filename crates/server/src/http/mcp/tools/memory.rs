@@ -7,7 +7,7 @@ use super::super::answer::{ToolAnswer, readable};
 use super::super::arguments::Arguments;
 use super::super::call::{ApiCall, CallVerb};
 use super::files::escape;
-use super::{McpToolContext, ToolEffect, ToolEntry, job_id};
+use super::{McpToolContext, ToolEffect, ToolEntry, job_id, output_schema};
 
 /// Passages in one answer, if the client does not say.
 const DEFAULT_PASSAGES: u64 = 8;
@@ -32,6 +32,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[ToolEntry {
         })
     },
     required: &["job_id"],
+    output: Some(output_schema::<RecallView>),
     run: |context, arguments| Box::pin(recall(context, arguments)),
 }];
 
@@ -51,10 +52,10 @@ async fn recall(context: McpToolContext<'_>, mut arguments: Arguments) -> Result
     }
     let found: RecallView = context.send(ApiCall::new(CallVerb::Get, path)).await?.view()?;
     if found.passages.is_empty() {
-        return Ok(ToolAnswer::of("nothing like it was found"));
+        return Ok(ToolAnswer::of("nothing like it was found").with(&found));
     }
     let texts: Vec<String> = found.passages.iter().map(cited).collect();
-    Ok(ToolAnswer::of(readable(&texts.join("\n\n"))))
+    Ok(ToolAnswer::of(readable(&texts.join("\n\n"))).with(&found))
 }
 
 /// A passage below the line that says where it stands.
