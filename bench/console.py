@@ -69,14 +69,16 @@ def main():
     try:
         ids = []
         for name, code in [("A long diff", f"seq {DIFF_LINES} | sed 's/$/ is a line of text/' > big.txt"), ("A long job", "echo done")]:
-            ids.append(yard.request("POST", "/schedule", {"kind": "shell", "name": name, "code": code})["job_id"])
+            # A job that starts with a file has a patch in its result.
+            body = {"kind": "shell", "name": name, "code": code, "files": {"begin.txt": "begun\n"}}
+            ids.append(yard.request("POST", "/schedule", body)["job_id"])
             yard.request("GET", f"/status/{ids[-1]}?wait=60&wait_for=end")
         yard.process.send_signal(signal.SIGTERM)
         yard.process.wait(30)
         diff, job = ids
         fill(os.path.join(yard.data, "yard.db"), job, options.events, options.jobs)
         yard.serve()
-        seen = {"base": f"http://{yard.host}:{yard.port}", "job": job, "diff": diff, "events": options.events, "runs": options.runs,
+        seen = {"base": f"http://{yard.host}:{yard.port}", "job": job, "diff": diff, "events": options.events, "jobs": options.jobs, "runs": options.runs,
                 "peer": options.peer}
         script = [os.path.join(ROOT, "bench", "console.mjs"), json.dumps(seen)]
         subprocess.run(["node", *script], env={**os.environ, "SANDYARD_BROWSER_MODULES": modules}, check=True)

@@ -42,7 +42,13 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
   // Only when rows or heights change: a list of a hundred thousand rows must scroll as well as a short one.
   const offsets = useMemo(() => {
     const made = new Float64Array(rows.length + 1);
-    rows.forEach((row, index) => { made[index + 1] = (made[index] ?? 0) + (heights.current.get(keyOf(row)) ?? guessHeight(row)); });
+    // Few rows were ever measured, and they are near each other: once all were found no more are looked up.
+    let left = heights.current.size;
+    rows.forEach((row, index) => {
+      const measured = left > 0 ? heights.current.get(keyOf(row)) : undefined;
+      if (measured !== undefined) left -= 1;
+      made[index + 1] = (made[index] ?? 0) + (measured ?? guessHeight(row));
+    });
     return made;
   }, [rows, rows.length, props.version, measures]);
   const total = offsets[rows.length] ?? 0;
