@@ -87,11 +87,11 @@ impl<'a> HeaderFilter<'a> {
             insert(&mut sent, REFERER, &format!("http://{inside}{path}"));
         }
         self.pass_cookies(headers, &mut sent);
-        // The key of the yard must never reach a program in a sandbox.
+        // The key of the yard must never reach a program in a sandbox, whatever header a client put it into.
         let ours = |value: &HeaderValue| value.to_str().is_ok_and(|text| self.access.is_own_key(text));
-        if sent.get_all(AUTHORIZATION).iter().any(ours) {
-            sent.remove(AUTHORIZATION);
-        }
+        let leaking: Vec<_> =
+            sent.iter().filter(|(_, value)| ours(value)).map(|(name, _)| name.clone()).collect();
+        leaking.iter().for_each(|name| drop(sent.remove(name)));
         if let Some(authorization) = authorization {
             sent.remove(AUTHORIZATION);
             insert(&mut sent, AUTHORIZATION, authorization);
