@@ -18,7 +18,7 @@ from mcp.client.stdio import stdio_client
 EXPECTED = {
     "schedule_job", "job_status", "list_jobs", "cancel_job", "reply_to_job", "job_logs", "download_link", "explain_result", "run_shell",
     "run_code", "read_file", "write_file", "edit_file", "delete_file", "list_files", "search_files", "gui", "screenshot", "delete_job",
-    "list_kernels", "start_kernel", "control_kernel", "port_link",
+    "list_kernels", "start_kernel", "control_kernel", "port_link", "recall",
 }
 
 
