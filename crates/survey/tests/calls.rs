@@ -84,6 +84,17 @@ fn what_is_handed_over_between_files_is_no_dependency() {
 }
 
 #[test]
+fn dotted_imports_are_followed_through_every_package() {
+    let files = [
+        ("a/__init__.py", ""),
+        ("a/b/__init__.py", ""),
+        ("a/b/c.py", "def f(): pass\n"),
+        ("main.py", "import a.b.c\nimport a.b\na.b.c.f()\n"),
+    ];
+    assert_eq!(calls(&files), ["- > f"]);
+}
+
+#[test]
 fn a_switchboard_and_what_comes_from_outside_are_left_alone() {
     let handlers: String = (0..30).map(|at| format!("def h{at}(): pass\ntable['k{at}'] = h{at}\n")).collect();
     let text = format!("table = {{}}\n{handlers}def run(key):\n    table[key]()\n");

@@ -65,7 +65,6 @@ impl BodyRun<'_, '_> {
         let dotted = format!("{whole}.");
         let longer =
             bindings.range(dotted.clone()..).next().is_some_and(|(name, _)| name.starts_with(&dotted));
-        // A path that is not bound by itself has no number; the next binding has the same beginning and is found again.
         if let Some(path) = tree.known(&whole).filter(|_| longer) {
             found.add(AbstractValue::Package { file, path });
         }

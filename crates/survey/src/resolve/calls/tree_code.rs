@@ -97,6 +97,10 @@ impl<'tree> TreeCode<'tree> {
         }
         for links in links {
             for name in links.bindings.keys() {
+                // `import a.b.c` is reached by way of `a` and `a.b`, which need numbers, too.
+                for (dot, _) in name.match_indices('.') {
+                    tree.intern(&name[..dot]);
+                }
                 tree.intern(name);
             }
         }
