@@ -21,7 +21,7 @@ def generate(document):
     pathlib.Path("openapi.json").write_text(json.dumps(document))
     program = pathlib.Path(sys.executable).with_name("openapi-python-client")
     made = subprocess.run(
-        [program, "generate", "--path", "openapi.json", "--output-path", "sandyard_client", "--meta", "none"],
+        [sys.executable, program, "generate", "--path", "openapi.json", "--output-path", "sandyard_client", "--meta", "none"],
         capture_output=True, text=True, check=True,
     )
     said = made.stdout + made.stderr

@@ -9,7 +9,7 @@ use sandyard_protocol::{ModelFailureCode, OutputStream, PlanState, Speaker};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{JobState, JobStatus, Timestamp};
+use crate::{JobState, JobStatus, Timestamp, UsageSample};
 
 /// One event of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -149,21 +149,6 @@ pub struct FrameEvent {
     pub width: u32,
     /// Height in pixels.
     pub height: u32,
-}
-
-/// What a job has used at one moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct UsageSample {
-    /// Processor time since the start of the sandbox.
-    pub cpu_s: f64,
-    /// Memory in use; the highest until then if the driver can't tell.
-    pub memory_bytes: u64,
-    /// Bytes sent to and received from the network.
-    pub egress_bytes: u64,
-    /// Tokens sent to and received from models.
-    pub tokens: u64,
-    /// Money spent on models.
-    pub usd: f64,
 }
 
 /// Progress of an attempt to reach the network.

@@ -17,7 +17,7 @@ mod views;
 pub use errors::{ApiError, ErrorBody, ErrorCode, ErrorDetail};
 pub use events::{
     EgressDecision, EventBody, FrameEvent, JobEvent, ModelCallEvent, OutputText, PlanItemView, ShellEvent,
-    ToolEvent, UsageSample,
+    ToolEvent,
 };
 pub use failure::{FailureCode, JobFailure};
 pub use ids::{InvalidJobId, JobId, JobIdPrefix};
@@ -43,6 +43,6 @@ pub use views::{
     FramesView, GuiResultView, GuiView, HealthView, ImageBytesView, ImageView, IsolationView, JobListView,
     JobState, JobStatus, JobView, KernelListView, KernelView, LimitsView, ListingView, PassageSourceView,
     PassageView, ProcessListView, ProcessView, RecallView, RecordingView, SandboxState, ScheduleView,
-    SearchHitView, SearchView, SettingView, SettingsView, ShellView, StatsView, TicketView, UsageSampleView,
-    UsageSeriesView, UsageView, VersionView, WaitingView, WantedResource, WindowView,
+    SearchHitView, SearchView, SettingView, SettingsView, ShellView, StatsView, TicketView, UsageSample,
+    UsageSampleView, UsageSeriesView, UsageView, VersionView, WaitingView, WantedResource, WindowView,
 };

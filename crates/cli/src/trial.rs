@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,7 +37,10 @@ pub(crate) struct TrialFolder {
 impl TrialFolder {
     /// Makes a folder below `parent`. Nobody else can take it for abandoned: it gets its name when it is locked.
     pub(crate) fn make_in(parent: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix(UNLOCKED_PREFIX).tempdir_in(parent)?;
+        let mut builder = tempfile::Builder::new();
+        // Only closed folders count as a user's own when abandoned ones are looked for.
+        builder.prefix(UNLOCKED_PREFIX).permissions(PermissionsExt::from_mode(0o700));
+        let folder = builder.tempdir_in(parent)?;
         let lock = try_lock(folder.path())?.ok_or(io::ErrorKind::WouldBlock)?;
         let name = folder.path().file_name().unwrap_or_default().to_string_lossy();
         let path = parent.join(name.trim_start_matches('.'));
@@ -127,7 +130,7 @@ fn try_lock(folder: &Path) -> io::Result<Option<File>> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 

@@ -58,7 +58,7 @@ pub struct BootConfig {
 /// The size of a machine by the limits of its job. Programs choose by it how many threads they start and how much they keep in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineSize {
-    /// Processor time in each period of [`JobLimits::PERIOD_US`](crate::JobLimits::PERIOD_US).
+    /// Processor time in each period of [`MachineSize::PERIOD_US`].
     pub cpu_quota_us: u64,
     /// Memory of the job.
     pub memory_bytes: u64,
@@ -67,9 +67,12 @@ pub struct MachineSize {
 }
 
 impl MachineSize {
+    /// Length of a period of processor time.
+    pub const PERIOD_US: u64 = 100_000;
+
     /// Returns the number of processors that are worth using at once.
     pub fn processors(&self) -> usize {
-        let whole = self.cpu_quota_us.div_ceil(crate::JobLimits::PERIOD_US).max(1);
+        let whole = self.cpu_quota_us.div_ceil(Self::PERIOD_US).max(1);
         usize::try_from(whole).unwrap_or(usize::MAX)
     }
 }

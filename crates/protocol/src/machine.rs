@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::BootConfig;
+use crate::{BootConfig, MachineSize};
 
 /// Directory of the initrd with kernel modules, whose names sort in the order of loading.
 pub const MACHINE_MODULES: &str = "/modules";
@@ -99,7 +99,7 @@ pub struct JobLimits {
 
 impl JobLimits {
     /// Period of the processor quota, the kernel's default.
-    pub const PERIOD_US: u64 = 100_000;
+    pub const PERIOD_US: u64 = MachineSize::PERIOD_US;
 }
 
 /// A control request to a machine.

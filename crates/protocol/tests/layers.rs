@@ -14,6 +14,7 @@ const LAYERS: &[&[&str]] = &[
         "model",
         "output",
         "processes",
+        "recall",
     ],
     &["errors", "events", "journal", "kernels", "machine", "rfb"],
     &["requests"],

@@ -143,6 +143,10 @@ async fn a_new_machine_is_told_to_the_model_with_the_step_that_was_lost() {
     world
         .until(|journal| journal.iter().any(|row| matches!(row.entry, JournalEntry::StepBegan { .. })))
         .await;
+    // The journal has the step before the machine has the command.
+    while world.state().ran.is_empty() {
+        tokio::task::yield_now().await;
+    }
     lost.abort();
     let _ = lost.await;
     world.state().incarnation = 2;

@@ -21,7 +21,7 @@ pub use job::{
 };
 pub use processes::{ProcessListView, ProcessView};
 pub use recall::{PassageSourceView, PassageView, RecallView};
-pub use recording::{FrameView, FramesView, RecordingView, UsageSampleView, UsageSeriesView};
+pub use recording::{FrameView, FramesView, RecordingView, UsageSample, UsageSampleView, UsageSeriesView};
 pub use stats::StatsView;
 pub use yard::{
     AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, SettingView, SettingsView,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Timestamp, UsageSample};
+use crate::Timestamp;
 
 /// The recording of a job's desktop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -55,4 +55,19 @@ pub struct UsageSampleView {
     /// The sample.
     #[serde(flatten)]
     pub used: UsageSample,
+}
+
+/// What a job has used at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UsageSample {
+    /// Processor time since the start of the sandbox.
+    pub cpu_s: f64,
+    /// Memory in use; the highest until then if the driver can't tell.
+    pub memory_bytes: u64,
+    /// Bytes sent to and received from the network.
+    pub egress_bytes: u64,
+    /// Tokens sent to and received from models.
+    pub tokens: u64,
+    /// Money spent on models.
+    pub usd: f64,
 }

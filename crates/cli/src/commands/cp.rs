@@ -248,7 +248,7 @@ fn link_text(path: &Path) -> Option<String> {
     fs::read_link(path).ok()?.into_os_string().into_string().ok()
 }
 
-/// Makes symbolic links. The API has no call for them, so the sandbox's own `ln` does.
+/// Makes symbolic links. The API has no call for them, so the sandbox's own `ln` does, in the workspace, where commands begin.
 async fn make_links(client: &ApiClient, id: &str, links: &[(String, String)]) -> Result<(), CommandError> {
     for some in links.chunks(LINKS_AT_ONCE) {
         let lines = some.iter().map(|(place, text)| {
@@ -256,7 +256,7 @@ async fn make_links(client: &ApiClient, id: &str, links: &[(String, String)]) ->
             format!("mkdir -p -- {} && ln -sfn -- {} {}", quote(folder), quote(text), quote(place))
         });
         let command = lines.collect::<Vec<_>>().join("\n");
-        let answer = client.shell_once(id, &format!("set -e\ncd /workspace\n{command}")).await?;
+        let answer = client.shell_once(id, &format!("set -e\n{command}")).await?;
         if answer.exit_code != 0 {
             return Err(CommandError::usage(format!("links could not be made: {}", answer.stderr.trim())));
         }

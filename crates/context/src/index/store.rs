@@ -104,7 +104,10 @@ impl MemoryIndex {
         model: Option<Arc<EmbeddingModel>>,
     ) -> Result<(Self, IndexOpening), IndexError> {
         let failed = |source| IndexError::Folder { folder: folder.to_owned(), source };
-        fs::create_dir_all(folder).map_err(failed)?;
+        // The confined reader may not make folders; its own is there.
+        if !folder.is_dir() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
         let lock = File::create(folder.join("lock")).map_err(failed)?;
         lock.try_lock().map_err(|error| match error {
             fs::TryLockError::WouldBlock => IndexError::Busy { folder: folder.to_owned() },

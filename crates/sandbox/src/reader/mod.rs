@@ -4,17 +4,16 @@
 //! exchange it. Its environment is empty; its result is taken from its standard output, within a bound. `session` is a reader that
 //! stays and is asked.
 
+mod program;
 mod session;
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
 use std::process::{Command, Stdio};
 
 pub use session::ReaderSession;
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use program::{program_path, sealed_file};
 
 /// Largest result. An explanation of a million lines has a few megabytes.
 const MAX_RESULT_BYTES: u64 = 256 << 20;
@@ -82,18 +81,4 @@ pub fn run_reader<S: AsRef<OsStr>>(
         Some(signal) => Err(ReaderError::Killed(signal)),
         None => Err(ReaderError::Failed(String::from_utf8_lossy(&message).trim().to_owned())),
     }
-}
-
-/// The path of a program in memory. The child resolves it before its descriptors are closed, so the file need not be inherited.
-fn program_path(program: &File) -> String {
-    format!("/proc/self/fd/{}", program.as_raw_fd())
-}
-
-/// The program as a sealed file in memory.
-fn sealed_file(program: &[u8]) -> io::Result<File> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = File::from(memfd_create("sandyard-reader", flags)?);
-    file.write_all(program)?;
-    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    Ok(file)
 }

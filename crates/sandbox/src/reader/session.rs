@@ -7,7 +7,7 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use super::{program_path, sealed_file};
+use super::program::{program_path, sealed_file};
 
 /// A running reader. Dropping it kills the process.
 #[derive(Debug)]

@@ -18,8 +18,15 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::ui::{clean, counted};
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard context recall . where is the retry   passages of this folder
+  sandyard context recall abcd1234 'port 5432'   of all that a job has seen
+  sandyard context show abcd1234 --step 12       what its model read then";
+
 /// Find passages again by words and by meaning, with the place of each
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ContextCommand {
     #[command(subcommand)]
     action: ContextAction,

@@ -46,13 +46,15 @@ pub(super) async fn follow(
             asked = Some(wish);
             kill_ms = Some(wish.kill_at_ms);
         }
+        // Read anew each time: the host may extend the job's time.
+        let deadline_ms = context.state.limits().borrow().deadline_ms;
         // Limits count only until an end is requested: from then on the grace period decides, and the kill is repeated until the
         // code has ended. No branch is polled first. Cancelling one loses nothing: `ended` and `changes` remember their value, and the
         // sleeps are computed anew from fixed times.
         tokio::select! {
             finished = execution.ended() => break finished,
             _ = changes.changed() => {}
-            () = sleep_until(Some(document.deadline_ms)), if asked.is_none() => limit(context, EndReason::Timeout)?,
+            () = sleep_until(deadline_ms), if asked.is_none() => limit(context, EndReason::Timeout)?,
             () = silence(context, &document), if asked.is_none() => limit(context, EndReason::IdleTimeout)?,
             () = sleep_until(kill_ms), if asked.is_some() => {
                 let _ = context.core.host.kill_everything().await;

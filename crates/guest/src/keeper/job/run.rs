@@ -137,11 +137,13 @@ pub(super) async fn run_session(context: &Arc<JobContext>, document: JobDocument
         if let Some(ending) = ending {
             break ending.reason;
         }
-        // The end of the time, the end of use, and changes of the document, which hold the host's request to end. No branch is polled
-        // first. Cancelling one loses nothing: the times are fixed, and the watch remembers its last value.
+        // Read anew each time: the host may extend the job's time.
+        let limits = *context.state.limits().borrow();
+        // The end of the time, the end of use, and changes of the document, which hold the limits and the host's request to end. No
+        // branch is polled first. Cancelling one loses nothing: the sleeps are computed anew, and the watch remembers its last value.
         tokio::select! {
-            () = sleep_until(Some(document.deadline_ms)) => break EndReason::Timeout,
-            () = context.activity.unused_for(document.idle_timeout_ms) => break EndReason::IdleTimeout,
+            () = sleep_until(limits.deadline_ms) => break EndReason::Timeout,
+            () = context.activity.unused_for(limits.idle_timeout_ms) => break EndReason::IdleTimeout,
             _ = changes.changed() => {}
         }
     };

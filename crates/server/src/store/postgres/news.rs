@@ -181,13 +181,20 @@ impl NewsReader {
     }
 }
 
+/// The database notices the end of a copy a moment after its connection was closed.
+const SHARE_ATTEMPTS: u32 = 30;
+const SHARE_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Keeps a copy of the store from beginning while this connection lives.
 async fn share(connected: &Connected) -> Result<(), StoreError> {
-    let shared = answered(connected.query(schema::SHARE, &[])).await?;
-    match shared.first().map(|row| row.try_get(0)).transpose()? {
-        Some(true) => Ok(()),
-        _ => Err(StoreError::Unavailable("the store is being copied".into())),
+    for _ in 0..SHARE_ATTEMPTS {
+        let shared = answered(connected.query(schema::SHARE, &[])).await?;
+        if shared.first().map(|row| row.try_get(0)).transpose()? == Some(true) {
+            return Ok(());
+        }
+        tokio::time::sleep(SHARE_INTERVAL).await;
     }
+    Err(StoreError::Unavailable("the store is being copied".into()))
 }
 
 async fn sweep(connected: &Connected) -> Result<(), StoreError> {

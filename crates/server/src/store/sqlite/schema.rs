@@ -229,6 +229,6 @@ mod tests {
     fn l15_a_newer_schema_is_refused() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 99).unwrap();
-        assert!(matches!(migrate(&mut connection), Err(OpenStoreError::Newer { found: 99, known: 10 })));
+        assert!(matches!(migrate(&mut connection), Err(OpenStoreError::Newer { found: 99, known: 11 })));
     }
 }
