@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
         "probe",
         "workspace",
     ],
-    &["resources"],
+    &["resources", "shown_size"],
 ];
 
 #[test]

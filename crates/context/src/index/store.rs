@@ -104,8 +104,8 @@ impl MemoryIndex {
         model: Option<Arc<EmbeddingModel>>,
     ) -> Result<(Self, IndexOpening), IndexError> {
         let failed = |source| IndexError::Folder { folder: folder.to_owned(), source };
-        // The confined reader may not make folders; its own is there.
-        if !folder.is_dir() {
+        // The confined reader may neither make nor stat folders; its own is there.
+        if fs::read_dir(folder).is_err() {
             fs::create_dir_all(folder).map_err(failed)?;
         }
         let lock = File::create(folder.join("lock")).map_err(failed)?;

@@ -74,7 +74,8 @@ async fn told(store: &dyn Store) -> String {
     )
 }
 
-#[tokio::test]
+// The task of a closed connection needs a thread while the next store is opened.
+#[tokio::test(flavor = "multi_thread")]
 async fn a_yard_goes_to_postgresql_and_back_and_is_the_same() {
     let Some(database) = TestDatabase::fresh() else { return };
     let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
