@@ -16,36 +16,36 @@ impl Graph {
         }
     }
 
-    /// Returns one shortest cycle for each group of names that reach each other, its first name repeated at the end.
-    pub(crate) fn cycles(&self) -> Vec<Vec<String>> {
+    /// Returns one short cycle for each group of names that reach each other, its first name repeated at the end. `place` tells what a
+    /// name belongs to: a group within one place is no cycle.
+    pub(crate) fn cycles<'a>(&'a self, place: impl Fn(&'a str) -> &'a str) -> Vec<Vec<String>> {
         let mut covered = BTreeSet::new();
         let mut cycles = Vec::new();
-        for start in self.edges.keys() {
-            if covered.contains(start) {
+        for (from, to) in self.edges.iter().flat_map(|(from, all)| all.iter().map(move |to| (from, to))) {
+            if covered.contains(from) || place(from) == place(to) {
                 continue;
             }
-            let Some(cycle) = self.shortest_cycle(start) else { continue };
-            let reached = self.reached_from(start);
+            let Some(back) = self.shortest_path(to, from) else { continue };
+            let reached = self.reached_from(from);
             // Whatever also reaches the start is in the same group: one cycle is shown for all of it.
-            covered.extend(reached.into_iter().filter(|name| self.reached_from(name).contains(start)));
-            cycles.push(cycle);
+            covered.extend(reached.into_iter().filter(|name| self.reached_from(name).contains(from)));
+            cycles.push([vec![from.clone()], back].concat());
         }
         cycles
     }
 
-    fn shortest_cycle(&self, start: &String) -> Option<Vec<String>> {
+    /// The names from `start` to `end`, both included.
+    fn shortest_path(&self, start: &String, end: &String) -> Option<Vec<String>> {
         let mut queue = std::collections::VecDeque::from([vec![start.clone()]]);
-        let mut seen = BTreeSet::new();
+        let mut seen = BTreeSet::from([start]);
         while let Some(path) = queue.pop_front() {
-            let Some(next) = path.last().and_then(|last| self.edges.get(last)) else { continue };
-            for name in next {
-                let mut longer = path.clone();
-                longer.push(name.clone());
-                if name == start {
-                    return Some(longer);
-                }
-                if seen.insert(name.clone()) {
-                    queue.push_back(longer);
+            let last = path.last()?;
+            if last == end {
+                return Some(path);
+            }
+            for next in self.edges.get(last).into_iter().flatten() {
+                if seen.insert(next) {
+                    queue.push_back([path.as_slice(), std::slice::from_ref(next)].concat());
                 }
             }
         }

@@ -1,10 +1,12 @@
 //! Checks that the modules of a crate import only downwards. Used by the `tests/layers.rs` of each crate, never by a product.
 //!
 //! `tokens` splits a source file into words, `scan` follows the `mod` declarations from `lib.rs` or `main.rs` and collects every path,
-//! `source` finds the modules that the paths lead to, and `graph` finds cycles. Comments, strings and items under `#[cfg(test)]` are
+//! `items` names the items, `source` finds the modules that the paths lead to, `files` the files and items, and `graph` finds cycles. Comments, strings and items under `#[cfg(test)]` are
 //! ignored. Nothing is expanded: a path that only a macro of another crate creates is not seen.
 
+mod files;
 mod graph;
+mod items;
 mod scan;
 mod source;
 mod tokens;
@@ -14,6 +16,7 @@ use std::path::Path;
 
 pub use source::ROOT;
 
+use files::{FileEdge, file_edges};
 use graph::Graph;
 use source::SourceTree;
 
@@ -35,6 +38,8 @@ pub fn check(source_directory: &Path, layers: &[&[&str]]) -> Result<(), Vec<Stri
 /// Checks that no files below a module (`""`: of the whole crate) import each other in a circle.
 ///
 /// A path through a re-export counts as an import of the file that declares the item, so `mod.rs` may collect the names of its children.
+/// In a file that declares child modules each item counts as a file of its own: the contract that the children implement may stand beside
+/// the function that picks one of them.
 ///
 /// # Errors
 ///
@@ -93,20 +98,23 @@ fn check_tree(tree: &SourceTree, layers: &[&[&str]]) -> Vec<String> {
             graph.add(from, to);
         }
     }
-    violations
-        .extend(graph.cycles().iter().map(|cycle| format!("modules in a circle: {}", cycle.join(" -> "))));
+    violations.extend(
+        graph.cycles(|name| name).iter().map(|cycle| format!("modules in a circle: {}", cycle.join(" -> "))),
+    );
     violations
 }
 
 fn check_tree_files(tree: &SourceTree, module: &str) -> Vec<String> {
     let files: BTreeSet<String> = tree.files_below(module).collect();
     let mut graph = Graph::default();
-    for import in tree.file_imports() {
-        if files.contains(&import.from) && files.contains(&import.to) {
-            graph.add(&import.from, &import.to);
+    for FileEdge { from, to } in file_edges(tree) {
+        if files.contains(from.file()) && files.contains(to.file()) {
+            graph.add(&from.name(), &to.name());
         }
     }
-    graph.cycles().iter().map(|cycle| format!("files in a circle: {}", cycle.join(" -> "))).collect()
+    // Items of one file may need each other.
+    let file = |name| str::split(name, '#').next().unwrap_or(name);
+    graph.cycles(file).iter().map(|cycle| format!("files in a circle: {}", cycle.join(" -> "))).collect()
 }
 
 /// The longest listed path that contains a module.

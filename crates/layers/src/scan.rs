@@ -1,8 +1,9 @@
 //! Reads the tokens of a source file into modules and follows its `mod` declarations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::items::item_beginning;
 use crate::tokens::{self, Token, TokenKind};
 
 /// The names of a module and of those around it, outermost first; empty for the root.
@@ -19,6 +20,10 @@ pub(crate) struct Module {
     pub(crate) paths: Vec<PathUse>,
     /// Names that `use` brought in, and their paths as written.
     pub(crate) aliases: BTreeMap<String, Vec<String>>,
+    /// Names of the items that are declared here.
+    pub(crate) items: BTreeSet<String>,
+    /// Words that begin a path or stand alone, with the item that they are in.
+    pub(crate) words: BTreeSet<(String, String)>,
 }
 
 /// A path as written.
@@ -26,6 +31,18 @@ pub(crate) struct Module {
 pub(crate) struct PathUse {
     pub(crate) segments: Vec<String>,
     pub(crate) line: usize,
+    pub(crate) place: PathPlace,
+}
+
+/// Where a path stands in its module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PathPlace {
+    /// Inside the item of that name.
+    Item(String),
+    /// In a `use` beside the items, which gives this name; `None` for `*` and `_`.
+    Import(Option<String>),
+    /// In a `pub use`.
+    Reexport,
 }
 
 /// Adds the modules of a root file (`lib.rs` or `main.rs`) and of all files that it declares.
@@ -53,6 +70,8 @@ struct FileScan<'a> {
     place: FilePlace,
     tokens: Vec<Token>,
     position: usize,
+    /// The item of the present module that is being read.
+    item: Option<String>,
 }
 
 impl<'a> FileScan<'a> {
@@ -62,7 +81,7 @@ impl<'a> FileScan<'a> {
         place: FilePlace,
         text: &str,
     ) -> Self {
-        Self { modules, read, place, tokens: tokens::split(text), position: 0 }
+        Self { modules, read, place, tokens: tokens::split(text), position: 0, item: None }
     }
 
     fn scan_file(&mut self, module: ModulePath) -> Result<(), String> {
@@ -120,6 +139,9 @@ impl<'a> FileScan<'a> {
                 }
                 TokenKind::Word(word) => {
                     let word = word.clone();
+                    if depth == 0 {
+                        self.enter_item(&word, module);
+                    }
                     self.scan_word(&word, module, &mut path_attribute)?;
                     continue;
                 }
@@ -128,6 +150,18 @@ impl<'a> FileScan<'a> {
             self.position += 1;
         }
         Ok(())
+    }
+
+    /// Notes which item begins with a word between items.
+    fn enter_item(&mut self, word: &str, module: &ModulePath) {
+        if matches!(word, "use" | "mod") {
+            self.item = None;
+        } else if let Some(item) = item_beginning(&self.tokens, self.position) {
+            if let Some(entry) = self.modules.get_mut(module) {
+                entry.items.insert(item.clone());
+            }
+            self.item = Some(item);
+        }
     }
 
     fn scan_word(
@@ -145,11 +179,15 @@ impl<'a> FileScan<'a> {
                 {
                     self.skip_balanced();
                 }
+                if self.word(0) == Some("use") {
+                    self.position += 1;
+                    self.use_tree(module, &[], true);
+                }
             }
             "mod" if self.word(1).is_some() => self.module_item(module, path_attribute.take())?,
             "use" if self.mark(1) != Some('<') => {
                 self.position += 1;
-                self.use_tree(module, &[]);
+                self.use_tree(module, &[], false);
             }
             _ => {
                 *path_attribute = None;
@@ -172,6 +210,7 @@ impl<'a> FileScan<'a> {
             self.place.children.push(&name);
             let scanned = self.scan(&path);
             self.place = outer;
+            self.item = None;
             return scanned;
         }
         let folder = self.place.file.parent().unwrap_or(Path::new(""));
@@ -198,7 +237,7 @@ impl<'a> FileScan<'a> {
     }
 
     /// One tree of a `use` behind its prefix: `a::b`, `a::{b, c::d}`, `a::*`, `a as b`.
-    fn use_tree(&mut self, module: &ModulePath, prefix: &[String]) {
+    fn use_tree(&mut self, module: &ModulePath, prefix: &[String], exported: bool) {
         let line = self.tokens.get(self.position).map_or(0, |token| token.line);
         let mut segments = prefix.to_vec();
         loop {
@@ -207,7 +246,7 @@ impl<'a> FileScan<'a> {
                 Some(TokenKind::Word(word)) if word == "as" => {
                     let name = self.word(1).unwrap_or_default().to_owned();
                     self.position += 2;
-                    return self.import(module, segments, Some(name), line);
+                    return self.import(module, segments, Some(name), (line, exported));
                 }
                 Some(TokenKind::Word(word)) => {
                     self.position += 1;
@@ -216,7 +255,7 @@ impl<'a> FileScan<'a> {
                 Some(TokenKind::Mark('{')) => {
                     self.position += 1;
                     while self.kind(0).is_some() && self.mark(0) != Some('}') {
-                        self.use_tree(module, &segments);
+                        self.use_tree(module, &segments, exported);
                         if self.mark(0) == Some(',') {
                             self.position += 1;
                         }
@@ -226,12 +265,12 @@ impl<'a> FileScan<'a> {
                 }
                 Some(TokenKind::Mark('*')) => {
                     self.position += 1;
-                    return self.import(module, segments, None, line);
+                    return self.import(module, segments, None, (line, exported));
                 }
                 // The end of this tree. Other marks do not occur in a `use` that compiles; one is skipped so that the scan goes on.
                 Some(TokenKind::Mark(',' | '}' | ';')) | None => {
                     let name = segments.last().cloned();
-                    return self.import(module, segments, name, line);
+                    return self.import(module, segments, name, (line, exported));
                 }
                 Some(_) => self.position += 1,
             }
@@ -244,7 +283,7 @@ impl<'a> FileScan<'a> {
         module: &ModulePath,
         mut segments: Vec<String>,
         mut name: Option<String>,
-        line: usize,
+        (line, exported): (usize, bool),
     ) {
         // `a::{self}` is `a`.
         if segments.len() > 1 && segments.last().is_some_and(|last| last == "self") {
@@ -253,11 +292,17 @@ impl<'a> FileScan<'a> {
                 name = segments.last().cloned();
             }
         }
+        let name = name.filter(|name| name != "_");
+        let place = match &self.item {
+            _ if exported => PathPlace::Reexport,
+            Some(item) => PathPlace::Item(item.clone()),
+            None => PathPlace::Import(name.clone()),
+        };
         let Some(entry) = self.modules.get_mut(module) else { return };
-        if let Some(name) = name.filter(|name| name != "_") {
+        if let Some(name) = name {
             entry.aliases.insert(name, segments.clone());
         }
-        entry.paths.push(PathUse { segments, line });
+        entry.paths.push(PathUse { segments, line, place });
     }
 
     /// A path inside an item. A single word is no path: if it was imported, the `use` counts.
@@ -277,11 +322,13 @@ impl<'a> FileScan<'a> {
             }
             self.position += 1;
         }
-        if segments.len() > 1
-            && !continues
-            && let Some(entry) = self.modules.get_mut(module)
-        {
-            entry.paths.push(PathUse { segments, line });
+        let Some(entry) = self.modules.get_mut(module).filter(|_| !continues) else { return };
+        if let (Some(item), Some(first)) = (&self.item, segments.first()) {
+            entry.words.insert((item.clone(), first.clone()));
+        }
+        if segments.len() > 1 {
+            let place = self.item.clone().map_or(PathPlace::Import(None), PathPlace::Item);
+            entry.paths.push(PathUse { segments, line, place });
         }
     }
 

@@ -15,7 +15,7 @@ const MAX_ALIASES: usize = 16;
 /// Every module of a crate that is compiled without tests.
 #[derive(Debug, Default)]
 pub(crate) struct SourceTree {
-    modules: BTreeMap<ModulePath, Module>,
+    pub(crate) modules: BTreeMap<ModulePath, Module>,
 }
 
 /// An import between two modules, by the path as written.
@@ -30,7 +30,6 @@ pub(crate) struct ModuleImport {
 /// An import between two files, re-exports followed.
 #[derive(Debug)]
 pub(crate) struct FileImport {
-    pub(crate) from: String,
     pub(crate) to: String,
     /// `file:line: path`.
     pub(crate) place: String,
@@ -77,18 +76,16 @@ impl SourceTree {
             .map(|(_, module)| module.file.clone())
     }
 
-    /// Imports by the module that the written path names. Only a path to the root is followed through the root's re-exports.
+    /// Imports by the module that the written path names. Only a path to a module around the importing one is followed through the
+    /// re-exports there: the façade of a folder imports what is above its parts.
     pub(crate) fn module_imports(&self) -> Vec<ModuleImport> {
         let mut imports = Vec::new();
         for (from, module) in self.modules.iter().filter(|(path, _)| !path.is_empty()) {
             for used in &module.paths {
-                let Some(mut to) = self.resolve(from, &used.segments, false) else { continue };
-                if to.is_empty() {
-                    to = self.resolve(from, &used.segments, true).unwrap_or_default();
-                }
+                let Some(to) = self.imported(from, &used.segments) else { continue };
                 // `Item::new()` behind `use crate::b::Item` is the import of that `use`.
                 let first = used.segments.first().and_then(|name| module.aliases.get(name));
-                if first.is_some_and(|path| self.resolve(from, path, false).as_ref() == Some(&to)) {
+                if first.is_some_and(|path| self.imported(from, path).as_ref() == Some(&to)) {
                     continue;
                 }
                 let to = if to.is_empty() { ROOT.to_owned() } else { to.join("::") };
@@ -98,6 +95,13 @@ impl SourceTree {
         imports
     }
 
+    /// The module that a written path names, as [`SourceTree::module_imports`] counts it.
+    fn imported(&self, from: &[String], segments: &[String]) -> Option<ModulePath> {
+        let to = self.resolve(from, segments, false)?;
+        let is_around = to.len() < from.len() && from.starts_with(&to);
+        if is_around { self.resolve(from, segments, true) } else { Some(to) }
+    }
+
     /// Imports by the file that declares the imported item.
     pub(crate) fn file_imports(&self) -> Vec<FileImport> {
         let mut imports = Vec::new();
@@ -105,17 +109,25 @@ impl SourceTree {
             for used in &module.paths {
                 let target = self.resolve(from, &used.segments, true).and_then(|to| self.modules.get(&to));
                 if let Some(to) = target.filter(|to| to.file != module.file) {
-                    let (from, to) = (module.file.clone(), to.file.clone());
-                    imports.push(FileImport { from, to, place: place(module, used) });
+                    imports.push(FileImport { to: to.file.clone(), place: place(module, used) });
                 }
             }
         }
         imports
     }
 
-    /// The deepest module that a path reaches; `None` for paths to other crates. Names that `use` brought in are followed where the path
-    /// begins, and with `follow` wherever it goes.
     fn resolve(&self, from: &[String], segments: &[String], follow: bool) -> Option<ModulePath> {
+        self.reach(from, segments, follow).map(|(module, _)| module)
+    }
+
+    /// The deepest module that a path reaches, and the rest of the path; `None` for paths to other crates. Names that `use` brought in
+    /// are followed where the path begins, and with `follow` wherever it goes.
+    pub(crate) fn reach(
+        &self,
+        from: &[String],
+        segments: &[String],
+        follow: bool,
+    ) -> Option<(ModulePath, Vec<String>)> {
         let mut module = from.to_vec();
         let mut rest = segments.to_vec();
         for _ in 0..MAX_ALIASES {
@@ -155,10 +167,10 @@ impl SourceTree {
                 Some(alias) if self.leads_into_crate(&module, alias) => {
                     rest.splice(0..1, alias.iter().cloned());
                 }
-                _ => return Some(module),
+                _ => return Some((module, rest)),
             }
         }
-        Some(module)
+        Some((module, rest))
     }
 
     fn leads_into_crate(&self, module: &[String], path: &[String]) -> bool {

@@ -198,29 +198,72 @@ fn cycles_of_one_layer_are_found() {
     assert_eq!(violations, ["modules in a circle: first -> second -> ground -> first"]);
 }
 
+/// A façade `room`, its children and a neighbour.
+fn room(facade: &str, lower: &str, upper: &str) -> SourceTree {
+    tree(&[
+        ("lib.rs", "mod room; mod other;"),
+        ("room/mod.rs", &format!("mod lower; mod upper; pub use lower::Low; pub use upper::High; {facade}")),
+        ("room/lower.rs", &format!("pub struct Low; {lower}")),
+        ("room/upper.rs", upper),
+        ("other.rs", "use crate::room::High;"),
+    ])
+}
+
 #[test]
 fn cycles_of_files_follow_reexports() {
-    let files = |upper: &str| {
-        tree(&[
-            ("lib.rs", "mod room; mod other;"),
-            (
-                "room/mod.rs",
-                "mod lower; mod upper; pub use lower::Low; pub use upper::High; use crate::other::Thing;",
-            ),
-            ("room/lower.rs", "pub struct Low;"),
-            ("room/upper.rs", upper),
-            ("other.rs", "use crate::room::High;"),
-        ])
-    };
     // `super::Low` is declared in lower.rs: no import of mod.rs.
-    assert_eq!(check_tree_files(&files("use super::Low;"), "room"), [""; 0]);
+    assert_eq!(check_tree_files(&room("", "", "use super::Low;"), "room"), [""; 0]);
     assert_eq!(
-        check_tree_files(&files("use super::own;"), "room"),
-        ["files in a circle: room/mod.rs -> room/upper.rs -> room/mod.rs"]
+        check_tree_files(&room("", "use super::High;", "use super::Low;"), "room"),
+        ["files in a circle: room/lower.rs -> room/upper.rs -> room/lower.rs"]
     );
     assert_eq!(
-        check_tree_files(&files("use super::Thing;"), ""),
+        check_tree_files(&room("use crate::other::Thing;", "", "use super::Thing;"), ""),
         ["files in a circle: other.rs -> room/upper.rs -> other.rs"]
+    );
+}
+
+#[test]
+fn each_item_of_a_facade_is_a_file_of_its_own() {
+    let facade = "use self::upper::Upper; pub trait Contract {} pub fn open() -> Upper { Upper::new() }";
+    assert_eq!(
+        check_tree_files(&room(facade, "", "use super::Contract; pub struct Upper;"), "room"),
+        [""; 0]
+    );
+    assert_eq!(
+        check_tree_files(&room(facade, "", "use super::open; pub struct Upper;"), "room"),
+        ["files in a circle: room/mod.rs#open -> room/upper.rs -> room/mod.rs#open"]
+    );
+    // Through another item, and through the methods of a type.
+    let facade = "pub struct Contract { x: u8 } impl<T> Clone for Contract { fn f() { go() } } fn go() { upper::run() }";
+    assert_eq!(
+        check_tree_files(&room(facade, "", "pub fn run(_: super::Contract) {}"), "room"),
+        ["files in a circle: room/mod.rs#go -> room/upper.rs -> room/mod.rs#Contract -> room/mod.rs#go"]
+    );
+    // A trait that is imported for its methods alone counts for every item.
+    let facade = "use self::upper::Extra; pub struct Contract;";
+    assert_eq!(
+        check_tree_files(&room(facade, "", "pub trait Extra { fn f(_: super::Contract); }"), "room"),
+        ["files in a circle: room/mod.rs#Contract -> room/upper.rs -> room/mod.rs#Contract"]
+    );
+    // Items of one file may need each other.
+    assert_eq!(
+        check_tree_files(&room("struct A(B); struct B(A);", "", "use super::{A, B};"), "room"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn children_reach_what_their_facade_hands_on() {
+    let layers: &[&[&str]] = &[&["room::lower"], &["room::upper"], &["room"], &["other"]];
+    assert_eq!(check_tree(&room("", "", "use super::Low;"), layers), [""; 0]);
+    assert_eq!(
+        check_tree(&room("", "use super::High;", ""), layers),
+        ["room/lower.rs:1: super::High: `room::lower` imports from `room::upper`, a higher layer"]
+    );
+    assert_eq!(
+        check_tree(&room("pub struct Own;", "use super::Own;", ""), layers),
+        ["room/lower.rs:1: super::Own: `room::lower` imports from `room`, a higher layer"]
     );
 }
 
@@ -229,7 +272,9 @@ fn a_wrong_order_of_this_crate_fails() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     assert!(file_imports(&source).unwrap().iter().any(|line| line.ends_with("-> tokens.rs")));
     assert_eq!(
-        check(&source, &[&[ROOT], &["scan"], &["tokens", "graph"], &["source"]]).unwrap_err().len(),
-        3
+        check(&source, &[&[ROOT], &["scan"], &["tokens", "graph", "items"], &["source"], &["files"]])
+            .unwrap_err()
+            .len(),
+        4
     );
 }

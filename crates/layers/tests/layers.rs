@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-const LAYERS: &[&[&str]] = &[&["graph", "tokens"], &["scan"], &["source"]];
+const LAYERS: &[&[&str]] = &[&["graph", "tokens"], &["items"], &["scan"], &["source"], &["files"]];
 
 #[test]
 fn modules_import_downwards_only() {
