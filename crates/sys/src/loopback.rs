@@ -12,8 +12,9 @@ pub fn raise_loopback() -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: the structure is plain data, for which zero is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (slot, byte) in request.ifr_name.iter_mut().zip(b"lo") {
-        *slot = byte.cast_signed();
+    for (slot, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
+        // A C character has a sign on some processors only.
+        *slot = libc::c_char::from_ne_bytes([byte]);
     }
     request.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP).map_err(io::Error::other)?;
     // SAFETY: the structure names the interface and its flags and outlives the call. Which integer type the number of the

@@ -118,13 +118,23 @@ fn inherit(number: RawFd) -> io::Result<()> {
 }
 
 /// Returns the ticks of the processor's clock in a millisecond. An emulated processor shows its host's clock.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn clock_khz() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to its users.
-    let read = || (Instant::now(), unsafe { std::arch::x86_64::_rdtsc() });
+    let read = || (Instant::now(), clock_ticks());
     let (began, first) = read();
     std::thread::park_timeout(CLOCK_WATCH);
     let (ended, last) = read();
     let micros = u64::try_from(ended.duration_since(began).as_micros()).unwrap_or(u64::MAX).max(1);
     last.wrapping_sub(first).saturating_mul(1000) / micros
+}
+
+#[cfg(target_arch = "x86_64")]
+fn clock_ticks() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to its users.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// Only kernels of x86-64 are told a rate, and the driver makes no machine on another processor.
+#[cfg(not(target_arch = "x86_64"))]
+fn clock_ticks() -> u64 {
+    0
 }
