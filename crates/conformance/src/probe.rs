@@ -45,8 +45,10 @@ const RULES: &[(&str, CheckRule)] = &[
     ("K5.socket.inet", CheckRule::Is("allowed")),
     ("K5.socket.unix", CheckRule::Is("allowed")),
     ("K5.", CheckRule::Refused),
+    #[cfg(target_arch = "x86_64")]
     ("K6.int80", CheckRule::OneOf(&["signal 31", "errno 38"])),
     ("K6.elf32", CheckRule::OneOf(&["signal 31", "errno 8", "errno 1"])),
+    #[cfg(target_arch = "x86_64")]
     ("K6.x32", CheckRule::OneOf(&["signal 31", "errno 38", "errno 1"])),
     ("K7.tasks", CheckRule::Is("2 1 0000000000000000 0000000000000000")),
     ("K8.clone3", CheckRule::Is("errno 38")),

@@ -3,6 +3,12 @@
 
 use crate::{ProbeFinding, sys};
 
+/// The C library does not name this call on every processor.
+#[cfg(target_arch = "x86_64")]
+const KEXEC_FILE_LOAD: libc::c_long = 320;
+#[cfg(target_arch = "aarch64")]
+const KEXEC_FILE_LOAD: libc::c_long = 294;
+
 /// Name and number of calls that must be refused (K5).
 const CALLS: &[(&str, libc::c_long)] = &[
     ("io_uring_setup", libc::SYS_io_uring_setup),
@@ -32,7 +38,7 @@ const CALLS: &[(&str, libc::c_long)] = &[
     ("name_to_handle_at", libc::SYS_name_to_handle_at),
     ("open_by_handle_at", libc::SYS_open_by_handle_at),
     ("kexec_load", libc::SYS_kexec_load),
-    ("kexec_file_load", libc::SYS_kexec_file_load),
+    ("kexec_file_load", KEXEC_FILE_LOAD),
     ("init_module", libc::SYS_init_module),
     ("finit_module", libc::SYS_finit_module),
     ("delete_module", libc::SYS_delete_module),
@@ -47,7 +53,9 @@ const CALLS: &[(&str, libc::c_long)] = &[
     ("lookup_dcookie", libc::SYS_lookup_dcookie),
     ("memfd_secret", libc::SYS_memfd_secret),
     ("syslog", libc::SYS_syslog),
+    #[cfg(target_arch = "x86_64")]
     ("iopl", libc::SYS_iopl),
+    #[cfg(target_arch = "x86_64")]
     ("ioperm", libc::SYS_ioperm),
     ("preadv2", libc::SYS_preadv2),
 ];
@@ -104,6 +112,7 @@ const REQUESTS: &[(&str, libc::c_long, [libc::c_long; 2])] = &[
 ];
 
 /// Bit that marks a call of the x32 interface.
+#[cfg(target_arch = "x86_64")]
 const X32: libc::c_long = 0x4000_0000;
 
 /// Tries every system call of the table and reports its result.
@@ -151,10 +160,12 @@ fn namespaces() -> Vec<ProbeFinding> {
     ]
 }
 
-/// Calls that bypass the 64-bit table.
+/// Calls that bypass the 64-bit table. Only x86-64 has other tables that a 64-bit program reaches.
 fn foreign() -> Vec<ProbeFinding> {
     vec![
+        #[cfg(target_arch = "x86_64")]
         ProbeFinding::new("K6.int80", sys::in_child(sys::call_by_interrupt)),
+        #[cfg(target_arch = "x86_64")]
         ProbeFinding::new("K6.x32", sys::in_child(|| sys::call(X32 | libc::SYS_getpid, [0; 5]))),
         ProbeFinding::new("K6.elf32", sys::run_foreign_program("/workspace/.probe-elf32")),
     ]

@@ -51,6 +51,7 @@ pub(crate) fn in_child(work: impl FnOnce() -> io::Result<libc::c_long>) -> Strin
 }
 
 /// getpid by the 32-bit interface.
+#[cfg(target_arch = "x86_64")]
 pub(crate) fn call_by_interrupt() -> io::Result<libc::c_long> {
     let result: libc::c_long;
     // SAFETY: call 20 of the 32-bit table is getpid, which touches no memory.
