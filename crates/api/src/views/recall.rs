@@ -51,7 +51,7 @@ pub struct PassageSourceView {
     /// Path of a file, or the name of a tool, of a language, of a kind of entry.
     pub path: String,
     /// First and last line in the text, counting from 1.
-    pub lines: (u32, u32),
+    pub lines: [u32; 2],
     /// First byte in the text.
     pub start: u64,
     /// When the text was stored.

@@ -37,11 +37,16 @@ impl RecallLimits {
     }
 }
 
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  sandyard context show abcd1234 --step 12";
+
 /// Print what the model of a task read for one of its answers, and why
 ///
 /// The parts are named by the entries of the journal that they stand for. A part is whole, or a line or summary stands for it, or it was
 /// recalled for that step.
 #[derive(Debug, Args)]
+#[command(after_help = SHOW_EXAMPLES)]
 pub(super) struct ShowContext {
     /// The job: its id, the beginning of it, or its name
     job: String,
@@ -90,7 +95,7 @@ pub(super) async fn recall_job(
 fn show(context: &CommandContext, passage: &PassageView) -> Result<(), CommandError> {
     let source = &passage.source;
     let entry = source.entry.map_or_else(String::new, |entry| format!("entry {entry}  "));
-    let (first, last) = source.lines;
+    let [first, last] = source.lines;
     let seen = if passage.seen > 1 { format!("  seen {} times", passage.seen) } else { String::new() };
     let place =
         format!("{entry}{} {}:{first}-{last}  {}{seen}", source.origin, source.path, source.at.to_text());

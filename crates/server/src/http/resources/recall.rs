@@ -123,7 +123,7 @@ fn source(place: RecalledPlace) -> PassageSourceView {
         text,
         origin: origin_word(origin).to_owned(),
         path,
-        lines,
+        lines: lines.into(),
         start,
         at: Timestamp::from_unix_ms(i64::try_from(at_ms).unwrap_or(0)),
     }

@@ -32,7 +32,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[ToolEntry {
         })
     },
     required: &["job_id"],
-    output: Some(output_schema::<RecallView>),
+    output: output_schema::<RecallView>,
     run: |context, arguments| Box::pin(recall(context, arguments)),
 }];
 
@@ -62,7 +62,7 @@ async fn recall(context: McpToolContext<'_>, mut arguments: Arguments) -> Result
 fn cited(passage: &PassageView) -> String {
     let source = &passage.source;
     let entry = source.entry.map_or_else(String::new, |entry| format!("entry {entry}, "));
-    let (first, last) = source.lines;
+    let [first, last] = source.lines;
     let seen = if passage.seen > 1 { format!(", seen {} times", passage.seen) } else { String::new() };
     let at = source.at.to_text();
     format!(
