@@ -146,7 +146,11 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
     libc::SYS_membarrier,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
+    // The form of poll on processors that never had the older one.
+    #[cfg(not(target_arch = "x86_64"))]
+    libc::SYS_ppoll,
     libc::SYS_exit,
     libc::SYS_exit_group,
 ];
@@ -155,9 +159,11 @@ const CALLS: &[libc::c_long] = &[
 const INDEX_CALLS: &[libc::c_long] = &[
     libc::SYS_flock,
     libc::SYS_ftruncate,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_rename,
     libc::SYS_renameat,
     libc::SYS_renameat2,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_unlink,
     libc::SYS_unlinkat,
 ];
