@@ -78,11 +78,12 @@ fn clone_flags() -> OpenTreeFlags {
     OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC
 }
 
-/// Writes a text that everybody may read, and the directories above it.
+/// Writes a text that everybody may read, and the directories above it. Its owner may write, because not every driver leaves this
+/// process the capability that passes over modes. Every mount that the job sees is read-only.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
     }
     fs::write(path, text)?;
-    fs::set_permissions(path, Permissions::from_mode(0o444))
+    fs::set_permissions(path, Permissions::from_mode(0o644))
 }
