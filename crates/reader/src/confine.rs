@@ -157,6 +157,9 @@ const CALLS: &[libc::c_long] = &[
 
 /// Calls that replace the files of an index.
 const INDEX_CALLS: &[libc::c_long] = &[
+    // The C library opens files by this older name where the processor has it.
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
     libc::SYS_flock,
     libc::SYS_ftruncate,
     #[cfg(target_arch = "x86_64")]
