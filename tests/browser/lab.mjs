@@ -73,6 +73,23 @@ async function sharesAKernel(page) {
   await runIn(page, `print("from", ${external})`, "from the agent");
 }
 
+// The notebook that records the API's executions opens with the kernel that ran them.
+async function opensTheRecordedNotebook(page) {
+  await python("told = 'by the API'");
+  await until("the notebook", async () => (await shell(job, "grep -c told session.python.ipynb")).exit_code === 0);
+  await page.goto(new URL("/lab/tree/session.python.ipynb?reset", page.url()).href);
+  await page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)").waitFor();
+  await runIn(page, 'print("was told", told)', "was told by the API");
+  await runIn(page, "told = 'by a person'; print('set')", "set");
+  const answer = await python("told");
+  ensure(answer.includes("by a person"), answer);
+}
+
+function python(code) {
+  const headers = { "content-type": "application/json" };
+  return api(`/jobs/${job}/code`, { method: "POST", headers, body: JSON.stringify({ language: "python", code }) });
+}
+
 run(async (context) => {
   const page = await openLab(context);
   const source = await page.content();
@@ -81,4 +98,5 @@ run(async (context) => {
   await runsACell(page);
   await hasATerminal(page);
   if (external) await sharesAKernel(page);
+  await opensTheRecordedNotebook(page);
 });

@@ -37,16 +37,23 @@ class HostKernelManager(AsyncMappingKernelManager):
         """Kernels that it started itself; those of others must not keep it from ending when nobody uses it."""
         return sum(kernel.owns_kernel for kernel in self._kernels.values())
 
+    def list_kernel_ids(self):
+        """Finds a kernel of others again that a visitor shut down here: it goes on there."""
+        for kernel_id in self.kernel_id_to_connection_file.keys() - self._kernels.keys():
+            del self.kernel_id_to_connection_file[kernel_id]
+        return super().list_kernel_ids()
+
 
 class HostSessionManager(SessionManager):
     async def start_kernel_for_session(self, session_id, path, name, type, kernel_name, kernel_id=None):
         """A notebook that records a language's kernel opens with that kernel, as long as it runs."""
-        return self.recorded_kernel(path) or await super().start_kernel_for_session(
+        # JupyterLab sends the name of the file and a made-up path, which it corrects once the kernel runs.
+        return self.recorded_kernel(path) or self.recorded_kernel(name) or await super().start_kernel_for_session(
             session_id, path, name, type, kernel_name, kernel_id
         )
 
-    def recorded_kernel(self, path):
-        language = NOTEBOOK.fullmatch(path or "")
+    def recorded_kernel(self, notebook):
+        language = NOTEBOOK.fullmatch(notebook or "")
         self.kernel_manager.list_kernel_ids()
         for kernel_id, connection_file in self.kernel_manager.kernel_id_to_connection_file.items():
             if language and connection_file.stem == f"kernel-{language[1]}":
