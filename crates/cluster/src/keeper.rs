@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::data;
 use crate::programs::{self, Programs};
 
 /// Ends the server once nobody has used it for five seconds. `$1` is the folder, `$2` the lock beside it. The lock is taken before the
@@ -53,6 +52,11 @@ pub(crate) fn enter(folder: &Path, programs: &Programs) -> io::Result<ClusterUse
         users.lock_shared()?;
         return Ok(ClusterUse { _lock: users });
     }
+}
+
+/// The folder of a server's data.
+pub(crate) fn data(folder: &Path) -> PathBuf {
+    folder.join("data")
 }
 
 fn lock_path(folder: &Path) -> PathBuf {

@@ -7,7 +7,7 @@
 mod keeper;
 mod programs;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use keeper::ClusterUse;
@@ -113,14 +113,9 @@ impl TestCluster {
     }
 
     fn restart(&self) -> bool {
-        let data = data(&self.folder);
+        let data = keeper::data(&self.folder);
         self.programs.control(&data, &self.folder, &["restart", "--mode=immediate"])
     }
-}
-
-/// The folder of a server's data.
-fn data(folder: &Path) -> PathBuf {
-    folder.join("data")
 }
 
 /// The suite counts tests that say this.

@@ -53,7 +53,7 @@ pub(crate) fn scan_root(
     text: &str,
 ) -> Result<(), String> {
     let place = FilePlace { file: root.to_owned(), children: PathBuf::new() };
-    FileScan::new(modules, read, place, text).scan_file(Vec::new())
+    TokenScan::new(modules, read, place, text).scan_file(Vec::new())
 }
 
 /// A source file and the directory where its child modules are.
@@ -64,7 +64,7 @@ struct FilePlace {
 }
 
 /// Reads the tokens of one file into the tree.
-struct FileScan<'a> {
+struct TokenScan<'a> {
     modules: &'a mut BTreeMap<ModulePath, Module>,
     read: ReadFile<'a>,
     place: FilePlace,
@@ -74,7 +74,7 @@ struct FileScan<'a> {
     item: Option<String>,
 }
 
-impl<'a> FileScan<'a> {
+impl<'a> TokenScan<'a> {
     fn new(
         modules: &'a mut BTreeMap<ModulePath, Module>,
         read: ReadFile<'a>,
@@ -157,7 +157,10 @@ impl<'a> FileScan<'a> {
         if matches!(word, "use" | "mod") {
             self.item = None;
         } else if let Some(item) = item_beginning(&self.tokens, self.position) {
-            if let Some(entry) = self.modules.get_mut(module) {
+            // An `impl` belongs to the item of its type, which another module may declare.
+            if word != "impl"
+                && let Some(entry) = self.modules.get_mut(module)
+            {
                 entry.items.insert(item.clone());
             }
             self.item = Some(item);
@@ -230,7 +233,7 @@ impl<'a> FileScan<'a> {
         };
         for place in candidates {
             if let Some(text) = (self.read)(&place.file) {
-                return FileScan::new(self.modules, self.read, place, &text?).scan_file(path);
+                return TokenScan::new(self.modules, self.read, place, &text?).scan_file(path);
             }
         }
         Err(format!("{}: the file of `mod {name}` was not found", self.place.file.display()))
@@ -322,8 +325,10 @@ impl<'a> FileScan<'a> {
             }
             self.position += 1;
         }
+        // `name: …` declares or fills a field of that name.
+        let names_field = segments.len() == 1 && self.mark(0) == Some(':');
         let Some(entry) = self.modules.get_mut(module).filter(|_| !continues) else { return };
-        if let (Some(item), Some(first)) = (&self.item, segments.first()) {
+        if let (Some(item), Some(first), false) = (&self.item, segments.first(), names_field) {
             entry.words.insert((item.clone(), first.clone()));
         }
         if segments.len() > 1 {

@@ -98,8 +98,13 @@ impl SourceTree {
     /// The module that a written path names, as [`SourceTree::module_imports`] counts it.
     fn imported(&self, from: &[String], segments: &[String]) -> Option<ModulePath> {
         let to = self.resolve(from, segments, false)?;
-        let is_around = to.len() < from.len() && from.starts_with(&to);
-        if is_around { self.resolve(from, segments, true) } else { Some(to) }
+        if to.len() == from.len() || !from.starts_with(&to) {
+            return Some(to);
+        }
+        let (to, rest) = self.reach(from, segments, true)?;
+        // What a module around this one hands on from another crate is no import of that module.
+        let is_foreign = |name| self.modules.get(&to).is_some_and(|module| module.aliases.contains_key(name));
+        if rest.first().is_some_and(is_foreign) { None } else { Some(to) }
     }
 
     /// Imports by the file that declares the imported item.

@@ -246,6 +246,9 @@ fn each_item_of_a_facade_is_a_file_of_its_own() {
         check_tree_files(&room(facade, "", "pub trait Extra { fn f(_: super::Contract); }"), "room"),
         ["files in a circle: room/mod.rs#Contract -> room/upper.rs -> room/mod.rs#Contract"]
     );
+    // A field that is called like an item does not use it.
+    let facade = "pub struct Contract { open: u8 } pub fn open() { upper::run() }";
+    assert_eq!(check_tree_files(&room(facade, "", "pub fn run(_: super::Contract) {}"), "room"), [""; 0]);
     // Items of one file may need each other.
     assert_eq!(
         check_tree_files(&room("struct A(B); struct B(A);", "", "use super::{A, B};"), "room"),
@@ -265,6 +268,8 @@ fn children_reach_what_their_facade_hands_on() {
         check_tree(&room("pub struct Own;", "use super::Own;", ""), layers),
         ["room/lower.rs:1: super::Own: `room::lower` imports from `room`, a higher layer"]
     );
+    // Handed on from another crate.
+    assert_eq!(check_tree(&room("pub use serde::Own;", "use super::Own;", ""), layers), [""; 0]);
 }
 
 #[test]
