@@ -14,7 +14,7 @@ pub use crate::gateways::model::{
     ApiKey, BadKey, BadModelSpec, ModelConfig, ModelSpec, ModelsError, PROVIDERS, Provider, ProviderTimeouts,
     recording_of,
 };
-pub use crate::job::{Floor, JobLimits};
+pub use crate::job::{EffectiveLimits, Floor};
 pub use crate::store::{BadPostgresUrl, PostgresUrl, StoreConfig};
 
 /// The settings of one yard.
@@ -27,9 +27,9 @@ pub struct ServerConfig {
     /// The place of results, output and other bytes of jobs.
     pub blobs: BlobsConfig,
     /// Limits of a job that names none.
-    pub default_limits: JobLimits,
+    pub default_limits: EffectiveLimits,
     /// Highest limits that a job may ask for.
-    pub greatest_limits: JobLimits,
+    pub greatest_limits: EffectiveLimits,
     /// Bounds on the sandboxes that run at once and on the queue.
     pub admission: AdmissionConfig,
     /// Retention of ended jobs.
@@ -73,13 +73,13 @@ impl ServerConfig {
             data,
             store: StoreConfig::default(),
             blobs: BlobsConfig::default(),
-            default_limits: JobLimits {
+            default_limits: EffectiveLimits {
                 machine: Limits::default(),
                 timeout_s: 3600,
                 idle_timeout_s: None,
                 recording_mib: 64,
             },
-            greatest_limits: JobLimits {
+            greatest_limits: EffectiveLimits {
                 machine: Limits {
                     cpus: 256.0,
                     memory_mib: memory_mib.saturating_sub(AdmissionConfig::RESERVE_MIB).max(512),

@@ -10,8 +10,8 @@ use sandyard_conformance::fake::{FakeDriver, FakeWorld};
 use sandyard_protocol::OutputStream;
 use sandyard_sandbox::driver::{Driver, InboundLinks, SandboxId};
 use sandyard_server::app::{
-    AppError, CommittedEvent, ImageFlavour, ImageState, Images, JobAccess, JobStatus, KnownStatus, NewJob,
-    StartYardError, WithOutput, Yard,
+    AppError, CommittedEvent, FullJobStatus, ImageFlavour, ImageState, Images, JobAccess, KnownStatus,
+    NewJob, StartYardError, WithOutput, Yard,
 };
 use sandyard_server::auth::{AccessScope, Caller};
 use sandyard_server::config::{AdmissionConfig, ServerConfig};
@@ -185,13 +185,13 @@ impl TestYard {
     }
 
     /// Schedules a job and waits for its end.
-    pub async fn run(&self, job: NewJob) -> Result<JobStatus, TestError> {
+    pub async fn run(&self, job: NewJob) -> Result<FullJobStatus, TestError> {
         let id = self.schedule(job).await?;
         self.ended(&id).await
     }
 
     /// Waits for a job's end.
-    pub async fn ended(&self, id: &JobId) -> Result<JobStatus, TestError> {
+    pub async fn ended(&self, id: &JobId) -> Result<FullJobStatus, TestError> {
         self.wait(id, "the end of the job", |status| status.state.is_terminal()).await
     }
 
@@ -200,13 +200,13 @@ impl TestYard {
         &self,
         id: &JobId,
         what: &'static str,
-        wanted: impl Fn(&JobStatus) -> bool,
-    ) -> Result<JobStatus, TestError> {
+        wanted: impl Fn(&FullJobStatus) -> bool,
+    ) -> Result<FullJobStatus, TestError> {
         let deadline = tokio::time::Instant::now() + DEADLINE;
         loop {
             let status = self.status(id, WithOutput::Tails).await?;
             if wanted(&status) {
-                return Ok(JobStatus::clone(&status));
+                return Ok(FullJobStatus::clone(&status));
             }
             if tokio::time::Instant::now() >= deadline {
                 return Err(TestError::Late { what, last: format!("{status:?}") });

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use sandyard_server::app::{
-    ErrorCode, JobState, JobStatus, JobWait, NewJob, RequestedLimits, RoomShortage, SandboxState, WithOutput,
+    ErrorCode, FullJobStatus, JobState, JobWait, NewJob, RequestedLimits, RoomShortage, SandboxState,
+    WithOutput,
 };
 use sandyard_server::auth::Caller;
 use sandyard_server::config::ServerConfig;
@@ -37,8 +38,8 @@ async fn state_of(yard: &TestYard, id: &JobId) -> JobState {
     yard.status(id, WithOutput::Without).await.unwrap().state
 }
 
-async fn waiting(yard: &TestYard, id: &JobId, wanted: impl Fn(&JobWait) -> bool) -> JobStatus {
-    let waits = |status: &JobStatus| status.waiting_for.as_ref().is_some_and(&wanted);
+async fn waiting(yard: &TestYard, id: &JobId, wanted: impl Fn(&JobWait) -> bool) -> FullJobStatus {
+    let waits = |status: &FullJobStatus| status.waiting_for.as_ref().is_some_and(&wanted);
     yard.wait(id, "what the job waits for", waits).await.unwrap()
 }
 

@@ -19,7 +19,7 @@ use sandyard_pipe::HostOffer;
 use sandyard_protocol::{BeginJob, JobWork, Secret};
 use sandyard_sandbox::driver::{Driver, Limits, SandboxId, SandboxSpec};
 use sandyard_sandbox::machine::Machine;
-use sandyard_server::app::{JobAccess, JobState, JobStatus, WithOutput, Yard};
+use sandyard_server::app::{FullJobStatus, JobAccess, JobState, WithOutput, Yard};
 use sandyard_server::audit::{verify_lines, verify_zip};
 use sandyard_server::auth::{AccessScope, Caller};
 use sandyard_server::config::{AdmissionConfig, ServerConfig};
@@ -123,13 +123,13 @@ impl OldYard {
         Yard::start(config, vec![Arc::clone(&self.driver)], Arc::new(ReadyImages)).await.unwrap()
     }
 
-    async fn ended(&self, yard: &Yard, name: &str) -> JobStatus {
+    async fn ended(&self, yard: &Yard, name: &str) -> FullJobStatus {
         let deadline = tokio::time::Instant::now() + DEADLINE;
         let job = job(yard, &self.jobs[name]).await;
         loop {
             let status = yard.status(&job, WithOutput::Tails).await.unwrap();
             if status.state.is_terminal() {
-                return JobStatus::clone(&status);
+                return FullJobStatus::clone(&status);
             }
             assert!(tokio::time::Instant::now() < deadline, "{status:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sandyard_protocol::OutputStream;
-use sandyard_server::app::{FailureCode, InputFile, JobState, JobStatus, NewJob, SandboxState};
+use sandyard_server::app::{FailureCode, FullJobStatus, InputFile, JobState, NewJob, SandboxState};
 use sandyard_server::auth::Caller;
 use sandyard_server::fail_points::FailPoints;
 use sandyard_server::job::JobId;
@@ -24,7 +24,7 @@ fn runs(notes: &Path) -> usize {
 }
 
 /// Checks the invariants of a job: one last state, events without a gap, no machine left.
-async fn check_invariants(yard: &TestYard, id: &JobId) -> JobStatus {
+async fn check_invariants(yard: &TestYard, id: &JobId) -> FullJobStatus {
     let status = yard.ended(id).await.unwrap();
     let events = yard.events(id, 0).await.unwrap();
     let ids: Vec<u64> = events.iter().map(|event| event.id).collect();

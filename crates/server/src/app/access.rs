@@ -6,15 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quick_cache::sync::Cache;
 use sandyard_api::{ErrorCode, JobIdPrefix};
 
 use super::{AppError, Yard};
 use crate::auth::{AccessDenied, AccessScope, Caller, OwnerAccount, may};
 use crate::job::{JobId, JobRow};
 
-/// Owners that are remembered, so that a busy job costs no read of its row: more than a yard runs at once.
-const REMEMBERED_OWNERS: usize = 4096;
 /// Jobs that are looked at for a beginning of an id. Ids are random, so more than one is rare and this many is malice.
 const MAX_CANDIDATES: usize = 16;
 /// How long a call waits for a sandbox that is starting, unless the request says otherwise.
@@ -60,16 +57,6 @@ impl JobAccess {
     /// How long a call waits for a sandbox that is starting.
     pub(super) fn sandbox_wait(&self) -> Duration {
         self.sandbox_wait
-    }
-}
-
-/// The owners of jobs. A job keeps its owner for life and an id is never used twice, so nothing here becomes wrong; whether
-/// the job still exists is for the use case to find out.
-pub(super) struct OwnerCache(Cache<JobId, OwnerAccount>);
-
-impl Default for OwnerCache {
-    fn default() -> Self {
-        Self(Cache::new(REMEMBERED_OWNERS))
     }
 }
 

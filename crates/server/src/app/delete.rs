@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sandyard_protocol::ErrorChain;
 
-use super::JobStatus;
+use super::FullJobStatus;
 use super::audit::entry;
 use super::status::WithOutput;
 use super::{AppError, JobAccess, Yard};
@@ -22,7 +22,7 @@ const RECORD_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Yard {
     /// Ends a job; harmless if it has ended. Returns the status after the request is committed.
-    pub async fn cancel(&self, job: &JobAccess) -> Result<JobStatus, AppError> {
+    pub async fn cancel(&self, job: &JobAccess) -> Result<FullJobStatus, AppError> {
         job.require(AccessScope::WriteJobs)?;
         let entry = entry(AuditFacts::Cancel(job.caller().facts()));
         let asked = self.context.store.request_cancel(job.id(), entry.clone()).await;

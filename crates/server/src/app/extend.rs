@@ -1,7 +1,7 @@
 //! Extend: more time for a job that has begun or waits.
 
 use super::status::WithOutput;
-use super::{AppError, ErrorCode, JobAccess, JobState, JobStatus, Yard};
+use super::{AppError, ErrorCode, FullJobStatus, JobAccess, JobState, Yard};
 use crate::auth::AccessScope;
 use crate::job::Change;
 use crate::lifecycle::time_used;
@@ -11,7 +11,7 @@ const ATTEMPTS: usize = 5;
 
 impl Yard {
     /// Lets a job run for this many seconds from now on. Never shortens its time. Returns the status with the new limit.
-    pub async fn extend(&self, job: &JobAccess, timeout_s: u64) -> Result<JobStatus, AppError> {
+    pub async fn extend(&self, job: &JobAccess, timeout_s: u64) -> Result<FullJobStatus, AppError> {
         job.require(AccessScope::WriteJobs)?;
         let mut attempts = ATTEMPTS;
         loop {

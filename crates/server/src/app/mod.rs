@@ -8,6 +8,7 @@ mod access;
 mod archive;
 mod audit;
 mod brief;
+mod brief_cache;
 mod delete;
 mod download;
 mod drivers;
@@ -20,23 +21,25 @@ mod logs;
 mod machine;
 mod model;
 mod open;
+mod open_tickets;
+mod owner_cache;
 mod recall;
 mod recording;
 mod reply;
 mod request;
+mod running_yard;
 mod schedule;
 mod screenshot;
 mod stats;
 mod status;
 mod terminal_cast;
 mod tickets;
-
-use std::sync::Arc;
+mod yard_task;
 
 pub use crate::drivers::{ImageFlavour, ImageState, Images};
 pub use crate::job::{
-    FailureCode, Floor, GitSource, InputFile, IsolationStatus, JobBrief, JobFailure, JobFilter, JobKind,
-    JobState, JobStatus, JobWait, KnownStatus, NewJob, OnSilence, RequestedLimits, RoomShortage,
+    FailureCode, Floor, FullJobStatus, GitSource, InputFile, IsolationStatus, JobBrief, JobFailure,
+    JobFilter, JobKind, JobState, JobWait, KnownStatus, NewJob, OnSilence, RequestedLimits, RoomShortage,
     SandboxState, TaskOptions,
 };
 pub use crate::recall::{
@@ -54,23 +57,8 @@ pub use model::{CommittedEvent, DriverStatus, IdempotencyKey, JobPage, Scheduled
 pub use open::StartYardError;
 pub use recall::ModelContext;
 pub use recording::{RecordedMoment, RecordedMoments};
+pub use running_yard::Yard;
 pub use sandyard_api::ErrorCode;
 pub use stats::JobMeasure;
 pub use status::{AwaitedChange, WithOutput};
 pub use terminal_cast::TerminalCast;
-
-use self::access::OwnerCache;
-use self::brief::BriefCache;
-use self::open::YardTask;
-use self::tickets::Tickets;
-use crate::yard::YardContext;
-
-/// A running yard. Clones are handles to the same one; when the last is dropped without `stop`, it ends as in a crash.
-#[derive(Clone)]
-pub struct Yard {
-    context: Arc<YardContext>,
-    tickets: Arc<Tickets>,
-    owners: Arc<OwnerCache>,
-    briefs: Arc<BriefCache>,
-    running: Arc<YardTask>,
-}

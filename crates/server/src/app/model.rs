@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::auth::AccessScope;
-use crate::job::{JobId, JobState, JobStatus};
+use crate::job::{FullJobStatus, JobId, JobState};
 
 /// A client's mark of a request, by which a retry is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Scheduled {
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobPage {
     /// Jobs of the page, newest first.
-    pub jobs: Vec<JobStatus>,
+    pub jobs: Vec<FullJobStatus>,
     /// Start of the next page; `None` at the end.
     pub cursor: Option<String>,
 }

@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 
 use sandyard_sandbox::driver::Driver;
 use tokio::sync::{Notify, Semaphore, mpsc};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Images;
 use super::Yard;
-use super::access::OwnerCache;
-use super::brief::BriefCache;
-use super::tickets::Tickets;
+use super::brief_cache::BriefCache;
+use super::open_tickets::Tickets;
+use super::owner_cache::OwnerCache;
+use super::yard_task::YardTask;
 use crate::audit::SigningKey;
 use crate::blobs::{self, Scratch, WorkspaceFolders};
 use crate::clock::Clock;
@@ -24,7 +24,7 @@ use crate::drivers::Drivers;
 use crate::gateways::model::Models;
 use crate::job::{self, RandomError};
 use crate::key_file::KeyFileError;
-use crate::lifecycle::{ClaimedJob, MAX_ADOPTIONS_AT_ONCE, Reconciler, remove_strays};
+use crate::lifecycle::{MAX_ADOPTIONS_AT_ONCE, Reconciler, remove_strays};
 use crate::output::SharedOutputPace;
 use crate::recall::{KeptTexts, RecallService};
 use crate::store::{self, AuditSigner, OpenStoreError, StoreError, YardLock};
@@ -73,22 +73,6 @@ pub enum StartYardError {
     /// The operating system gave no randomness.
     #[error(transparent)]
     Random(#[from] RandomError),
-}
-
-/// The loop of a yard, and the channel to it.
-pub(super) struct YardTask {
-    pub(super) claimed: mpsc::Sender<ClaimedJob>,
-    stop: CancellationToken,
-    task: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Drop for YardTask {
-    /// Without `stop` this is a crash: nothing is released, and the next server finds everything again.
-    fn drop(&mut self) {
-        if let Some(task) = self.task.lock().take() {
-            task.abort();
-        }
-    }
 }
 
 fn not_opened(error: OpenStoreError) -> StartYardError {

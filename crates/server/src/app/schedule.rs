@@ -18,7 +18,7 @@ use crate::blobs::{BlobKey, BlobNoun, BlobScope, Durability};
 use crate::drivers::{DriverChoice, ImageFlavour, ImageState, NoDriver};
 use crate::gateways::egress::EgressPolicy;
 use crate::gateways::model::NoModel;
-use crate::job::JobLimits;
+use crate::job::EffectiveLimits;
 use crate::job::LONGEST_WAITS_S;
 use crate::job::{self, JobId};
 use crate::job::{JobRow, TaskRow};
@@ -85,7 +85,7 @@ impl Yard {
         &self,
         id: &JobId,
         mut job: NewJob,
-        limits: JobLimits,
+        limits: EffectiveLimits,
         key: Option<IdempotencyKey>,
         entry: AuditEntry,
     ) -> InsertJob {
@@ -226,7 +226,7 @@ impl Yard {
         Ok(disk_mib)
     }
 
-    fn limits(&self, asked: &RequestedLimits) -> Result<JobLimits, AppError> {
+    fn limits(&self, asked: &RequestedLimits) -> Result<EffectiveLimits, AppError> {
         // Without `..`, so that a new limit can't be forgotten here.
         let RequestedLimits {
             cpus,
@@ -268,7 +268,7 @@ impl Yard {
             idle.map(|idle| within("idle_timeout_s", idle, 1, most.timeout_s)).transpose()?;
         let recording = recording_mib.unwrap_or(given.recording_mib);
         let recording_mib = within("recording_mib", recording, 0, most.recording_mib)?;
-        Ok(JobLimits { machine, timeout_s, idle_timeout_s, recording_mib })
+        Ok(EffectiveLimits { machine, timeout_s, idle_timeout_s, recording_mib })
     }
 }
 
@@ -323,7 +323,7 @@ fn no_driver(error: NoDriver) -> AppError {
     AppError::new(ErrorCode::NoDriver, error.to_string()).hint(hint)
 }
 
-fn new_row(id: JobId, job: &NewJob, limits: JobLimits) -> JobRow {
+fn new_row(id: JobId, job: &NewJob, limits: EffectiveLimits) -> JobRow {
     JobRow {
         name: job.name.clone(),
         keep: job.keep,

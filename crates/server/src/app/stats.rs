@@ -5,7 +5,7 @@ use sandyard_sandbox::driver::Usage;
 use super::{AppError, JobAccess, JobState, SandboxState, Yard};
 use crate::auth::AccessScope;
 use crate::gateways::model::Money;
-use crate::job::JobLimits;
+use crate::job::EffectiveLimits;
 use crate::lifecycle::time_used;
 
 /// What a job uses at one moment.
@@ -20,7 +20,7 @@ pub struct JobMeasure {
     /// Usage of the sandbox so far.
     pub usage: Usage,
     /// Limits in effect.
-    pub limits: JobLimits,
+    pub limits: EffectiveLimits,
     /// Bytes through the egress gateway.
     pub egress_bytes: u64,
     /// Tokens sent to models.

@@ -8,7 +8,7 @@ use sandyard_protocol::OutputStream;
 use super::access::{owner_of, require};
 use super::model::JobPage;
 use super::{AppError, ErrorCode, JobAccess, Yard};
-use super::{IsolationStatus, JobFilter, JobState, JobStatus, JobWait, KnownStatus};
+use super::{FullJobStatus, IsolationStatus, JobFilter, JobState, JobWait, KnownStatus};
 use crate::auth::{AccessScope, Caller, may};
 use crate::gateways::model::Money;
 use crate::job::JobId;
@@ -123,7 +123,7 @@ impl Yard {
         self.context.store.job(id).await?.ok_or_else(AppError::unknown_job)
     }
 
-    pub(super) async fn describe(&self, row: JobRow, output: WithOutput) -> Result<JobStatus, AppError> {
+    pub(super) async fn describe(&self, row: JobRow, output: WithOutput) -> Result<FullJobStatus, AppError> {
         let (mut stdout_tail, mut stderr_tail) = (String::new(), String::new());
         if output == WithOutput::Tails {
             let (store, blobs) = (self.context.store.as_ref(), self.context.blobs.as_ref());
@@ -140,7 +140,7 @@ impl Yard {
         let model_wait = model_wait.map(|wait| wait.words(self.context.clock.unix_ms()));
         let age_ms = i64::try_from(self.context.config.retention.age.as_millis()).unwrap_or(i64::MAX);
         let task = row.task.unwrap_or_default();
-        Ok(JobStatus {
+        Ok(FullJobStatus {
             isolation: IsolationStatus {
                 requested: row.requested_isolation,
                 effective: row.driver,

@@ -8,10 +8,12 @@ use sandyard_api::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::call_facts::CallerFacts;
 use super::canonical::encode;
 use super::digest::{Sha256Digest, digest};
 use super::facts::AuditFacts;
 use super::kind::AuditKind;
+use super::yard_facts::{ChainEndFacts, JobActFacts};
 
 /// Longest facts of one record as JSON: enough for a list of a hundred paths. Longer facts are replaced by their hash.
 const MAX_FACTS_BYTES: usize = 32 * 1024;
@@ -56,6 +58,18 @@ impl AuditEntry {
 
     pub(crate) fn kind(&self) -> AuditKind {
         self.facts.kind()
+    }
+
+    /// The entry of the yard's audit that belongs to an entry of a job's: one for a cancellation or a deletion, none for
+    /// anything else.
+    pub(crate) fn for_yard(&self, job: &str, audit: Option<ChainEndFacts>) -> Option<Self> {
+        let act = |caller: &CallerFacts| JobActFacts { job: job.to_owned(), audit, caller: caller.clone() };
+        let facts = match &self.facts {
+            AuditFacts::Cancel(caller) => AuditFacts::JobCancelled(act(caller)),
+            AuditFacts::Delete(caller) => AuditFacts::JobDeleted(act(caller)),
+            _ => return None,
+        };
+        Some(Self::new(self.actor, facts))
     }
 }
 

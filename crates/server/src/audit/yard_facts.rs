@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::call_facts::CallerFacts;
-use super::facts::AuditFacts;
-use super::record::AuditEntry;
 
 /// The name of the yard's chain, in the place of a job's id. No id of a job is as short.
 pub const YARD_CHAIN: &str = "yard";
@@ -35,18 +33,4 @@ pub(crate) struct StartFacts {
     /// Ids of the keys that open it: the beginnings of their hashes.
     pub(crate) keys: Vec<String>,
     pub(crate) settings: BTreeMap<String, String>,
-}
-
-impl AuditEntry {
-    /// The entry of the yard's audit that belongs to an entry of a job's: one for a cancellation or a deletion, none for
-    /// anything else.
-    pub(crate) fn for_yard(&self, job: &str, audit: Option<ChainEndFacts>) -> Option<Self> {
-        let act = |caller: &CallerFacts| JobActFacts { job: job.to_owned(), audit, caller: caller.clone() };
-        let facts = match &self.facts {
-            AuditFacts::Cancel(caller) => AuditFacts::JobCancelled(act(caller)),
-            AuditFacts::Delete(caller) => AuditFacts::JobDeleted(act(caller)),
-            _ => return None,
-        };
-        Some(Self::new(self.actor, facts))
-    }
 }

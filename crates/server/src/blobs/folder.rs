@@ -14,7 +14,6 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::io::AsyncWriteExt;
 
-use super::workspaces::WORKSPACE;
 use super::{
     BlobContent, BlobError, BlobKey, BlobRange, BlobScope, BlobStream, Blobs, Durability, PAGE_KEYS, Scratch,
     ScratchFile, read_file,
@@ -24,6 +23,9 @@ use crate::job::JobId;
 
 /// Stands for a key in errors that concern no single one.
 const ALL: &str = "*";
+
+/// The name of a workspace in the folder of its job. It is no blob, so it is passed over.
+pub(super) const WORKSPACE: &str = "workspace";
 
 /// Blobs in a folder of this host.
 #[derive(Debug, Clone)]

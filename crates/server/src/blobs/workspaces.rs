@@ -9,12 +9,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::folder::job_folders;
+use super::folder::{WORKSPACE, job_folders};
 use crate::disk;
 use crate::job::JobId;
-
-/// The name of a workspace in the folder of its job.
-pub(super) const WORKSPACE: &str = "workspace";
 
 /// Another process that owns the workspaces, because this one may not reach them. It makes each when a sandbox on it starts.
 #[async_trait]

@@ -20,7 +20,7 @@ use self::image_formats::ImageFormats;
 pub use self::images::{ImageFlavour, ImageState, Images};
 use self::probe::DriverProbe;
 pub(crate) use self::rules::NoDriver;
-use self::rules::{Candidate, Decision, Rules};
+use self::rules::{Decision, DriverCandidate, Rules};
 use crate::job::Floor;
 
 /// The drivers, in order of preference.
@@ -177,6 +177,6 @@ impl Drivers {
     }
 }
 
-fn candidate<'a>(probe: &DriverProbe, answer: Option<&'a Availability>) -> Candidate<'a> {
-    Candidate { name: probe.driver.name(), level: probe.driver.isolation().level, answer }
+fn candidate<'a>(probe: &DriverProbe, answer: Option<&'a Availability>) -> DriverCandidate<'a> {
+    DriverCandidate { name: probe.driver.name(), level: probe.driver.isolation().level, answer }
 }

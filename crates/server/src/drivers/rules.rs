@@ -5,7 +5,7 @@ use sandyard_sandbox::driver::{Availability, IsolationLevel, Offer};
 use crate::job::Floor;
 
 /// A driver as a decision sees it.
-pub(super) struct Candidate<'a> {
+pub(super) struct DriverCandidate<'a> {
     pub(super) name: &'static str,
     pub(super) level: IsolationLevel,
     /// The driver's answer; none until it was probed.
@@ -48,7 +48,7 @@ pub(crate) struct NoDriver {
 
 impl Rules<'_> {
     /// Decides among drivers in order of preference.
-    pub(super) fn decide(&self, candidates: &[Candidate<'_>]) -> Decision {
+    pub(super) fn decide(&self, candidates: &[DriverCandidate<'_>]) -> Decision {
         let mut passed_over = Vec::new();
         let mut fix = None;
         let mut in_need = None;
@@ -79,12 +79,12 @@ impl Rules<'_> {
     }
 
     /// True if the job may get this driver, should it work.
-    pub(super) fn admits(&self, candidate: &Candidate<'_>) -> bool {
+    pub(super) fn admits(&self, candidate: &DriverCandidate<'_>) -> bool {
         self.shortfall(candidate).is_none()
     }
 
     /// Returns why the job may not get a driver, even if it works.
-    fn shortfall(&self, candidate: &Candidate<'_>) -> Option<String> {
+    fn shortfall(&self, candidate: &DriverCandidate<'_>) -> Option<String> {
         let name = candidate.name;
         let by_server = self.server.iter().map(|floor| (floor, "by this server"));
         std::iter::once((self.job, "by the job")).chain(by_server).find_map(|(floor, by_whom)| match floor {
@@ -99,7 +99,7 @@ impl Rules<'_> {
         })
     }
 
-    fn names(&self, candidate: &Candidate<'_>) -> bool {
+    fn names(&self, candidate: &DriverCandidate<'_>) -> bool {
         self.floors().any(|floor| matches!(floor, Floor::Driver(name) if name == candidate.name))
     }
 
@@ -114,7 +114,7 @@ impl Rules<'_> {
     /// Returns why the job gets no other driver: those passed over, and stronger ones that come later.
     fn reason(
         &self,
-        candidates: &[Candidate<'_>],
+        candidates: &[DriverCandidate<'_>],
         taken: usize,
         mut passed_over: Vec<String>,
     ) -> Option<String> {

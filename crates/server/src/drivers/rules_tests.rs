@@ -48,7 +48,7 @@ fn decide(job: &Floor, server: &[Floor], stands: [Stands; 5]) -> Decision {
     let known: Vec<_> = answers.iter().enumerate().map(candidate).collect();
     let candidates: Vec<_> = known
         .iter()
-        .map(|((name, level), answer)| Candidate { name, level: *level, answer: answer.as_ref() })
+        .map(|((name, level), answer)| DriverCandidate { name, level: *level, answer: answer.as_ref() })
         .collect();
     Rules { job, server }.decide(&candidates)
 }

@@ -2,21 +2,26 @@
 
 use std::sync::{Arc, OnceLock};
 
+use axum::extract::FromRef;
 use bytes::Bytes;
 use sandyard_api::SettingView;
 use sandyard_sandbox::machine::Machine;
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::gate::RequestIds;
-use super::proxy::Lanes;
+use super::config::HttpConfig;
+use super::counters::HttpCounters;
+use super::limits::ServeLimits;
+use super::proxy::lanes::Lanes;
 use super::request::body::BodyReader;
-use super::resources::archive;
+use super::request_ids::RequestIds;
 use super::response::failure::HttpFailure;
-use super::serve::{HttpCounters, ServeLimits};
-use super::{HttpConfig, openapi};
 use crate::app::{AppError, JobAccess, Yard};
 use crate::auth::AccessRules;
+
+/// Archives made at the same time: each takes a processor and space on the host's disk.
+const MAX_ARCHIVES_AT_ONCE: usize = 2;
 
 /// Shared by all handlers; clones are handles to the same state.
 #[derive(Clone)]
@@ -29,19 +34,23 @@ struct HttpParts {
     archives: Semaphore,
     lanes: Lanes,
     bodies: Arc<BodyReader>,
-    /// The OpenAPI document, made when it is first asked for.
+    /// Makes the OpenAPI document for a version of the program.
+    document: fn(&str) -> Value,
+    /// The document as JSON, made when it is first asked for.
     openapi: OnceLock<Bytes>,
 }
 
 impl HttpState {
-    pub(super) fn new(config: HttpConfig) -> Self {
+    /// The state of a listener. The document is of routes, which are above this module, so its maker is passed in.
+    pub(super) fn new(config: HttpConfig, document: fn(&str) -> Value) -> Self {
         Self(Arc::new(HttpParts {
             bodies: BodyReader::new(config.limits.body_bytes),
+            document,
             openapi: OnceLock::new(),
             config,
             request_ids: RequestIds::new(),
             counters: HttpCounters::default(),
-            archives: Semaphore::new(archive::MAX_ARCHIVES_AT_ONCE),
+            archives: Semaphore::new(MAX_ARCHIVES_AT_ONCE),
             lanes: Lanes::default(),
         }))
     }
@@ -97,11 +106,17 @@ impl HttpState {
 
     /// The OpenAPI document as JSON. It is the same for every request, and takes milliseconds to make.
     pub(super) fn openapi(&self) -> Bytes {
-        let make = || serde_json::to_vec(&openapi::document(self.version())).unwrap_or_default().into();
+        let make = || serde_json::to_vec(&(self.0.document)(self.version())).unwrap_or_default().into();
         self.0.openapi.get_or_init(make).clone()
     }
 
     pub(super) fn counters(&self) -> &HttpCounters {
         &self.0.counters
+    }
+}
+
+impl FromRef<HttpState> for Arc<BodyReader> {
+    fn from_ref(state: &HttpState) -> Self {
+        Arc::clone(state.bodies())
     }
 }

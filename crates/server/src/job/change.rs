@@ -89,12 +89,3 @@ pub(crate) struct ChunkRow {
     /// Small ones are kept here, larger ones in a file of that number.
     pub(crate) inline: Option<Bytes>,
 }
-
-/// A committed event. The text of output is not in it, only its place.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct EventRow {
-    pub(crate) id: u64,
-    pub(crate) kind: String,
-    pub(crate) at_ms: i64,
-    pub(crate) data: serde_json::Value,
-}

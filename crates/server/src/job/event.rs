@@ -8,7 +8,6 @@ use sandyard_api::{FrameEvent, PlanItemView, ToolEvent, UsageSample};
 use sandyard_protocol::{ModelFailureCode, OutputStream, Speaker};
 use serde::Serialize;
 
-use super::change::EventRow;
 use super::state::JobState;
 use crate::audit::EgressFacts;
 
@@ -85,6 +84,15 @@ pub(crate) struct ModelAnswerEvent {
     pub(crate) tokens_in: u64,
     pub(crate) tokens_cached: u64,
     pub(crate) tokens_out: u64,
+}
+
+/// A committed event. The text of output is not in it, only its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct EventRow {
+    pub(crate) id: u64,
+    pub(crate) kind: String,
+    pub(crate) at_ms: i64,
+    pub(crate) data: serde_json::Value,
 }
 
 impl StoredEvent {

@@ -7,7 +7,7 @@ pub const LONGEST_WAITS_S: u64 = 7 * 24 * 3600;
 
 /// Limits of a job: its machine's, and its time's.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct JobLimits {
+pub struct EffectiveLimits {
     /// Limits of the machine.
     pub machine: Limits,
     /// Wall-clock time in seconds, from the moment the job runs, without waits for people.

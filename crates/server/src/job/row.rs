@@ -8,7 +8,7 @@ use sandyard_api::JobFailure;
 
 use super::audit_row::AuditRow;
 use super::id::JobId;
-use super::limits::JobLimits;
+use super::limits::EffectiveLimits;
 use super::request::JobKind;
 use super::state::{JobState, SandboxState};
 use super::task_row::TaskRow;
@@ -22,7 +22,7 @@ pub(crate) struct JobRow {
     pub(crate) id: JobId,
     pub(crate) name: Option<String>,
     pub(crate) kind: JobKind,
-    pub(crate) limits: JobLimits,
+    pub(crate) limits: EffectiveLimits,
     pub(crate) keep: bool,
     pub(crate) created_ms: i64,
     pub(crate) state: JobState,
@@ -82,7 +82,7 @@ pub(crate) struct JobRow {
 
 impl JobRow {
     /// Makes the row of a new job. The caller sets the fields that the request gives.
-    pub(crate) fn new(id: JobId, kind: JobKind, limits: JobLimits) -> Self {
+    pub(crate) fn new(id: JobId, kind: JobKind, limits: EffectiveLimits) -> Self {
         Self {
             number: 0,
             id,

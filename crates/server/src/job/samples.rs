@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sandyard_protocol::Secret;
 
-use super::{Floor, JobKind, JobLimits, JobRow, NewJob, RequestedLimits, TaskOptions};
+use super::{EffectiveLimits, Floor, JobKind, JobRow, NewJob, RequestedLimits, TaskOptions};
 use super::{LimitsBinding, SandboxPhase, SandboxRow};
 
 /// A key that signs audits.
@@ -43,7 +43,7 @@ pub(crate) fn new_job() -> NewJob {
 /// The row of a job that has just been made.
 pub(crate) fn job_row() -> JobRow {
     let limits =
-        JobLimits { machine: Default::default(), timeout_s: 1, idle_timeout_s: None, recording_mib: 0 };
+        EffectiveLimits { machine: Default::default(), timeout_s: 1, idle_timeout_s: None, recording_mib: 0 };
     JobRow {
         name: Some("name".into()),
         requested_isolation: "any".into(),

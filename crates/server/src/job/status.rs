@@ -10,7 +10,7 @@ use sandyard_api::JobFailure;
 
 use super::brief::JobBrief;
 use super::id::JobId;
-use super::limits::JobLimits;
+use super::limits::EffectiveLimits;
 use super::request::JobKind;
 use super::state::{JobState, SandboxState};
 use super::waiting::JobWait;
@@ -18,7 +18,7 @@ use crate::audit::AuditHead;
 
 /// The status of a job.
 #[derive(Debug, Clone, PartialEq)]
-pub struct JobStatus {
+pub struct FullJobStatus {
     /// Id of the job.
     pub id: JobId,
     /// A name for people.
@@ -52,7 +52,7 @@ pub struct JobStatus {
     /// The parts of the request that tell it from other jobs.
     pub brief: Arc<JobBrief>,
     /// Limits in effect.
-    pub limits: JobLimits,
+    pub limits: EffectiveLimits,
     /// Usage of the machine: so far while it runs, of all its life afterwards.
     pub usage: Option<Usage>,
     /// Bytes through the egress gateway, in both directions.
@@ -96,21 +96,21 @@ pub struct JobStatus {
 /// A status that readers share, with its JSON once one of them has rendered it.
 #[derive(Debug)]
 pub struct KnownStatus {
-    status: JobStatus,
+    status: FullJobStatus,
     /// The whole status as JSON, rendered by its first reader.
     pub rendered: OnceLock<Bytes>,
 }
 
-impl From<JobStatus> for KnownStatus {
-    fn from(status: JobStatus) -> Self {
+impl From<FullJobStatus> for KnownStatus {
+    fn from(status: FullJobStatus) -> Self {
         Self { status, rendered: OnceLock::new() }
     }
 }
 
 impl Deref for KnownStatus {
-    type Target = JobStatus;
+    type Target = FullJobStatus;
 
-    fn deref(&self) -> &JobStatus {
+    fn deref(&self) -> &FullJobStatus {
         &self.status
     }
 }

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use sandyard_sandbox::driver::{Driver, Liveness, SandboxId};
 
 use super::adopting::AdoptionTurn;
+use super::deadlines::{EndDeadline, circumstances, running_backstop, time_left, waiting_backstop};
 use super::linking::{self, NoLink};
-use super::outcome::{EndCircumstances, JobOutcome};
+use super::outcome::JobOutcome;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
-use super::question_timeout::{QuestionTimeout, waited};
+use super::question_timeout::QuestionTimeout;
 use super::restarting::MAX_TASK_MACHINES;
 use super::session::{JobSession, SessionEnd};
 use crate::clock::Clock;
@@ -22,19 +23,10 @@ use crate::output::OutputRecorder;
 use crate::store::StoreError;
 use crate::yard;
 
-/// Time that a guest has beyond the job's own before the host ends the sandbox.
-const BACKSTOP_MARGIN: Duration = Duration::from_secs(20);
 /// Time that a guest has beyond the grace to report an end that was asked for.
 const END_REPORT_TIMEOUT: Duration = Duration::from_secs(8);
 /// Time for one attempt to link a machine again.
 const RELINK_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The host's own deadline for a job, should its guest not end it, and the outcome then.
-#[derive(Debug, Clone)]
-pub(super) struct EndDeadline {
-    pub(super) at: Instant,
-    pub(super) outcome: JobOutcome,
-}
 
 impl JobOwner {
     pub(super) async fn follow(&mut self, mut row: JobRow) -> Result<NextStep, StoreError> {
@@ -133,9 +125,9 @@ impl JobOwner {
             return Ok(running_backstop(row, self.context.clock));
         }
         let stored = self.context.store.request(&row.id).await?;
-        let patience = QuestionTimeout::of(&stored.ok_or(StoreError::Damaged { what: "request" })?.job);
-        let until = patience.until(row, self.context.clock).unwrap_or_else(Instant::now);
-        Ok(waiting_backstop(until, patience.seconds()))
+        let timeout = QuestionTimeout::of(&stored.ok_or(StoreError::Damaged { what: "request" })?.job);
+        let until = timeout.until(row, self.context.clock).unwrap_or_else(Instant::now);
+        Ok(waiting_backstop(until, timeout.seconds()))
     }
 
     /// Ends a job whose guest did not: the machine dies, its disk stays for the export.
@@ -201,40 +193,6 @@ impl JobOwner {
     }
 }
 
-impl EndDeadline {
-    /// Returns the earlier of two deadlines, with its outcome.
-    pub(super) fn min(self, other: Self) -> Self {
-        if other.at < self.at { other } else { self }
-    }
-}
-
-/// The host's own limit on the job's time, should the guest not keep it.
-pub(super) fn running_backstop(row: &JobRow, clock: Clock) -> EndDeadline {
-    let at = Instant::now() + time_left(row, clock) + BACKSTOP_MARGIN;
-    EndDeadline { at, outcome: JobOutcome::timed_out(circumstances(row)) }
-}
-
-/// The host's deadline for a question, which waits `seconds` at most.
-pub(super) fn waiting_backstop(until: Instant, seconds: u64) -> EndDeadline {
-    EndDeadline { at: until + BACKSTOP_MARGIN, outcome: JobOutcome::unanswered(seconds) }
-}
-
-/// Returns the rest of the job's time.
-pub(super) fn time_left(row: &JobRow, clock: Clock) -> Duration {
-    Duration::from_secs(row.limits.timeout_s).saturating_sub(time_used(row, clock))
-}
-
-/// Returns how long the job has run, without its waits for people, by the wall clock; zero if that clock jumped back.
-pub(crate) fn time_used(row: &JobRow, clock: Clock) -> Duration {
-    let started = row.started_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-    let now = clock.since_epoch();
-    started.map_or(Duration::ZERO, |started| now.saturating_sub(started).saturating_sub(waited(row, now)))
-}
-
-pub(super) fn circumstances(row: &JobRow) -> EndCircumstances<'_> {
-    EndCircumstances { kind: row.kind, limits: &row.limits, usage: row.usage.as_ref(), disk_full: false }
-}
-
 /// True for a task that goes on when its machine is gone. One that was cancelled or has no time left does not: another machine
 /// would only be ended.
 fn may_have_another_machine(row: &JobRow, clock: Clock) -> bool {
@@ -262,6 +220,3 @@ async fn still_alive(driver: &dyn Driver, sandbox: &SandboxId) -> bool {
     let dead = tokio::time::timeout(Duration::from_millis(200), driver.wait_dead(sandbox)).await;
     dead.is_err()
 }
-
-/// A machine whose link is shared with tools.
-pub(super) type SharedMachine = Arc<sandyard_sandbox::machine::Machine>;

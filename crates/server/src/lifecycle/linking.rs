@@ -15,6 +15,9 @@ use crate::yard::YardContext;
 /// Delay before a sandbox that could not be found or judged is looked for again.
 const FIND_RETRY_DELAY: Duration = Duration::from_millis(500);
 
+/// A machine whose link is shared with tools.
+pub(super) type SharedMachine = Arc<Machine>;
+
 /// Why a sandbox has no link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoLink {

@@ -7,7 +7,7 @@ use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::{Driver, ImageDigest, SandboxId, SandboxSpec, StartError};
 
 use super::outcome::JobOutcome;
-use super::starting::StartFailure;
+use super::start_failure::StartFailure;
 use crate::drivers::FormatState;
 use crate::drivers::{ImageFlavour, ImageState, Images};
 use crate::job::FailureCode;

@@ -3,8 +3,8 @@
 use sandyard_protocol::{EndReason, Exit};
 use sandyard_sandbox::driver::Usage;
 
+use crate::job::EffectiveLimits;
 use crate::job::FailureCode;
-use crate::job::JobLimits;
 use crate::job::JobState;
 use crate::job::{JobFailure, JobKind};
 use crate::job::{JobRow, TaskRow};
@@ -23,7 +23,7 @@ pub(crate) struct JobOutcome {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndCircumstances<'a> {
     pub(crate) kind: JobKind,
-    pub(crate) limits: &'a JobLimits,
+    pub(crate) limits: &'a EffectiveLimits,
     pub(crate) usage: Option<&'a Usage>,
     pub(crate) disk_full: bool,
 }
@@ -232,8 +232,12 @@ mod tests {
     use super::*;
 
     fn outcome(kind: JobKind, exit: Exit, usage: Usage, disk_full: bool) -> JobOutcome {
-        let limits =
-            JobLimits { machine: Limits::default(), timeout_s: 5, idle_timeout_s: Some(2), recording_mib: 0 };
+        let limits = EffectiveLimits {
+            machine: Limits::default(),
+            timeout_s: 5,
+            idle_timeout_s: Some(2),
+            recording_mib: 0,
+        };
         JobOutcome::of(exit, EndCircumstances { kind, limits: &limits, usage: Some(&usage), disk_full })
     }
 

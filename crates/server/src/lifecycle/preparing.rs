@@ -12,7 +12,7 @@ use sandyard_sandbox::machine::{GuestEventStream, Machine, MachineError};
 use super::egress_log::EgressLog;
 use super::guest_scripts::{GuestScript, ScriptError, ScriptResult};
 use super::outcome::JobOutcome;
-use super::starting::StartFailure;
+use super::start_failure::StartFailure;
 use crate::blobs::{BlobKey, BlobNoun, Durability};
 use crate::disk;
 use crate::job::FailureCode;

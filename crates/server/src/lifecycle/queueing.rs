@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use sandyard_protocol::ErrorChain;
 
-use super::Reconciler;
 use super::outcome::JobOutcome;
 use super::owner::ClaimOrigin;
+use super::reconciler::Reconciler;
 use crate::drivers::{NoDriver, Outlook};
 use crate::job::{Change, FailureCode, Floor, JobRow, JobWait, SandboxState};
 use crate::store::StoreError;

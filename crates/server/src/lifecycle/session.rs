@@ -5,7 +5,9 @@
 
 mod clocks;
 mod commits;
+mod guest_clocks;
 mod handshake;
+mod pending_commit;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,8 +17,9 @@ use sandyard_sandbox::driver::DiskState;
 use sandyard_sandbox::machine::{FromGuest, GuestEventStream, MachineError};
 use tokio::sync::oneshot;
 
+use super::deadlines::EndDeadline;
 use super::egress_log::EgressLog;
-use super::following::{EndDeadline, SharedMachine};
+use super::linking::SharedMachine;
 use super::observing::JobObservers;
 use super::outcome::JobOutcome;
 use super::owner::JobOwner;
@@ -27,8 +30,8 @@ use crate::job::{Change, FailureCode, JobRow, JobState, SandboxState, StoredEven
 use crate::output::{OutputPace, OutputRecorder};
 use crate::store::StoreError;
 
-use clocks::GuestClocks;
-use commits::{PendingCommit, next_commit};
+use guest_clocks::GuestClocks;
+use pending_commit::{PendingCommit, next_commit};
 
 /// Output is committed at least this often.
 const FLUSH_DELAY: Duration = Duration::from_millis(20);

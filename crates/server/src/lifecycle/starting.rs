@@ -6,15 +6,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::{Driver, SandboxId, SandboxSpec};
 use sandyard_sandbox::machine::{GuestEventStream, Machine};
 
-use super::linking::{self, FoundAlive, NoLink};
+use super::linking::{self, FoundAlive};
 use super::making::{spec, start_machine};
 use super::outcome::JobOutcome;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::preparing::prepare;
+use super::start_failure::StartFailure;
 use crate::job::FailureCode;
 use crate::job::SandboxState;
 use crate::job::{Change, JobRow, Purpose};
@@ -27,33 +27,6 @@ const FULL_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// Owners that may die while they start a job. Beyond that the job itself is taken for the cause of their deaths.
 const MAX_OWNERS: u64 = 30;
-
-/// Why a machine did not come up.
-pub(super) enum StartFailure {
-    /// Another attempt may work.
-    Again(String),
-    /// No attempt will work.
-    Never(JobOutcome),
-    /// The host is full.
-    Full(String),
-    /// The store failed, so it is unknown which state is stored. The machine must not be stopped.
-    Store(StoreError),
-}
-
-impl From<StoreError> for StartFailure {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<NoLink> for StartFailure {
-    fn from(no_link: NoLink) -> Self {
-        Self::Again(match no_link {
-            NoLink::Dead => "the machine died while it started".to_owned(),
-            NoLink::Late => "the machine did not answer".to_owned(),
-        })
-    }
-}
 
 impl JobOwner {
     pub(super) async fn start(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
@@ -248,14 +221,4 @@ pub(super) async fn bring_up_rescue(
     linking::link_first(context, driver, row, sandbox)
         .await
         .map_err(|no_link| format!("the machine did not come up ({no_link:?})"))
-}
-
-impl StartFailure {
-    fn words(self) -> String {
-        match self {
-            Self::Again(detail) | Self::Full(detail) => detail,
-            Self::Never(outcome) => outcome.reason.unwrap_or_default(),
-            Self::Store(error) => ErrorChain(&error).to_string(),
-        }
-    }
 }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use sandyard_protocol::OutputStream;
 
-use super::reader::{log_stream, marker};
-use crate::blobs::{BlobError, BlobKey, BlobNoun, BlobRange, BlobScope, Blobs, Durability};
-use crate::job::{ChunkRow, JobRow};
+use super::log_place::log_key;
+use super::reader::log_stream;
+use crate::blobs::{BlobError, BlobKey, BlobScope, Blobs, Durability};
+use crate::job::JobRow;
 use crate::store::Store;
 
 /// Stores both logs of an ended job and removes its chunks.
@@ -43,20 +44,4 @@ async fn write_log(
         if blobs.list(&chunks, None).await?.is_empty() { Durability::Copy } else { Durability::Synced };
     let bytes = log_stream(Arc::clone(store), Arc::clone(blobs), row, stream).bytes;
     blobs.put(log, bytes, durability).await
-}
-
-/// Where the consolidated log has the bytes of a chunk.
-pub(super) fn place_in_log(row: &JobRow, chunk: &ChunkRow) -> (BlobKey, BlobRange) {
-    let counts = row.stream(chunk.stream);
-    let is_behind_gap = counts.dropped > 0 && chunk.number >= counts.tail_chunk;
-    let start = if is_behind_gap {
-        chunk.offset - counts.dropped + marker(counts.dropped).len() as u64
-    } else {
-        chunk.offset
-    };
-    (log_key(row, chunk.stream), BlobRange::Bytes { start, length: chunk.length })
-}
-
-fn log_key(row: &JobRow, stream: OutputStream) -> BlobKey {
-    BlobKey::new(&row.id, BlobNoun::Log(stream))
 }

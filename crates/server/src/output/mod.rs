@@ -4,6 +4,7 @@
 //! writes them into one blob when the job has ended. `pace` limits the rate.
 
 mod consolidate;
+mod log_place;
 mod pace;
 mod reader;
 mod recorder;

@@ -9,7 +9,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use sandyard_protocol::OutputStream;
 
 use super::TAIL_BYTES;
-use super::consolidate::place_in_log;
+use super::log_place::{marker, place_in_log};
 use crate::blobs::{
     BlobContent, BlobError, BlobErrorKind, BlobKey, BlobNoun, BlobRange, BlobStream, Blobs, collect,
 };
@@ -77,11 +77,6 @@ async fn chunk_content(blobs: &dyn Blobs, row: &JobRow, chunk: &ChunkRow) -> Res
         }
         opened => opened,
     }
-}
-
-/// The line in place of the dropped middle.
-pub(crate) fn marker(bytes: u64) -> String {
-    format!("\n[… {bytes} bytes of output were dropped here: the limit of this stream was reached …]\n")
 }
 
 /// The length of a job's log, if it will not change any more.

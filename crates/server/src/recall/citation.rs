@@ -4,7 +4,7 @@
 use sandyard_memory::messages::{FoundPassage, text_number};
 use sandyard_memory::{ContentDigest, PassagePlace, SourceOrigin};
 
-use super::sources::SourceCache;
+use super::sources::StoredSourceCache;
 use crate::store::StoreError;
 
 /// Where a passage stands.
@@ -60,7 +60,7 @@ pub struct RecalledPassages {
 
 /// Reads and checks passages until there are enough.
 pub(super) async fn cite(
-    sources: &mut SourceCache<'_>,
+    sources: &mut StoredSourceCache<'_>,
     found: Vec<FoundPassage>,
     count: usize,
 ) -> Result<RecalledPassages, StoreError> {
@@ -93,7 +93,7 @@ pub(super) async fn cite(
 
 /// The bytes at a place, if they are those of the digest. Facts about the source are those of the store, not of the reader.
 async fn check(
-    sources: &mut SourceCache<'_>,
+    sources: &mut StoredSourceCache<'_>,
     place: &PassagePlace,
     digest: ContentDigest,
     bytes: u32,

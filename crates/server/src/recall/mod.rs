@@ -30,7 +30,7 @@ pub use versions::FileVersions;
 
 use self::citation::cite;
 use self::session::MemorySession;
-use self::sources::{JobSources, SourceCache};
+use self::sources::{JobSources, StoredSourceCache};
 use crate::disk;
 use crate::job::{JobId, JobRow};
 use crate::store::{Store, StoreError};
@@ -143,7 +143,7 @@ impl RecallService {
         let found = session.find(MemoryQuestion { text, count, scope }).await?;
         let rebuilt = std::mem::take(&mut session.rebuilt);
         session.save().await?;
-        let answer = cite(&mut SourceCache::new(&self.sources, row), found, query.count).await?;
+        let answer = cite(&mut StoredSourceCache::new(&self.sources, row), found, query.count).await?;
         Ok(RecalledPassages { rebuilt, ..answer })
     }
 

@@ -19,7 +19,7 @@ pub(crate) const PACKING_PATH: &str = "/packing";
 
 /// A text with its facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SourceText {
+pub(super) struct StoredSource {
     pub(super) origin: SourceOrigin,
     pub(super) path: String,
     pub(super) at_ms: u64,
@@ -34,10 +34,10 @@ pub(super) struct JobSources {
 }
 
 /// Sources that were read for one answer. Neighbouring passages often come from the same source.
-pub(super) struct SourceCache<'s> {
+pub(super) struct StoredSourceCache<'s> {
     sources: &'s JobSources,
     row: &'s JobRow,
-    read: HashMap<SourceId, Option<SourceText>>,
+    read: HashMap<SourceId, Option<StoredSource>>,
 }
 
 impl JobSources {
@@ -57,7 +57,7 @@ impl JobSources {
                     let bytes: Arc<[u8]> = text.text.as_bytes().into();
                     announced(
                         id,
-                        SourceText { origin: text.origin, path: text.title.into_owned(), at_ms, bytes },
+                        StoredSource { origin: text.origin, path: text.title.into_owned(), at_ms, bytes },
                     )
                 })
             });
@@ -82,14 +82,14 @@ impl JobSources {
         known.entries >= row.task.as_ref().map_or(0, |task| task.entries) && known.texts >= row.texts
     }
 
-    async fn kept(&self, row: &JobRow, text: TextRow) -> Result<Option<SourceText>, StoreError> {
+    async fn kept(&self, row: &JobRow, text: TextRow) -> Result<Option<StoredSource>, StoreError> {
         let TextRow { origin, path, at_ms, digest, bytes, .. } = text;
         let read = self.texts.read(&row.id, row.number, digest, bytes).await?;
         let at_ms = u64::try_from(at_ms).unwrap_or(0);
-        Ok(read.map(|bytes| SourceText { origin, path, at_ms, bytes: bytes.into() }))
+        Ok(read.map(|bytes| StoredSource { origin, path, at_ms, bytes: bytes.into() }))
     }
 
-    async fn one(&self, row: &JobRow, id: SourceId) -> Result<Option<SourceText>, StoreError> {
+    async fn one(&self, row: &JobRow, id: SourceId) -> Result<Option<StoredSource>, StoreError> {
         if let Some(number) = text_number(id) {
             let found = self.store.texts(row.number, number, 1).await?;
             let found = found.into_iter().find(|text| text.number == number && text.entry == id.number);
@@ -103,7 +103,7 @@ impl JobSources {
             return Ok(None);
         };
         let text = entry_texts(&entry.entry).into_iter().find(|text| text.part == id.part);
-        Ok(text.map(|text| SourceText {
+        Ok(text.map(|text| StoredSource {
             origin: text.origin,
             path: text.title.into_owned(),
             at_ms: u64::try_from(entry.at_ms).unwrap_or(0),
@@ -112,18 +112,18 @@ impl JobSources {
     }
 }
 
-fn announced(id: SourceId, text: SourceText) -> (TextAnnouncement, Arc<[u8]>) {
-    let SourceText { origin, path, at_ms, bytes } = text;
+fn announced(id: SourceId, text: StoredSource) -> (TextAnnouncement, Arc<[u8]>) {
+    let StoredSource { origin, path, at_ms, bytes } = text;
     (TextAnnouncement { id, origin, path, at_ms, bytes: bytes.len() as u64 }, bytes)
 }
 
-impl<'s> SourceCache<'s> {
+impl<'s> StoredSourceCache<'s> {
     pub(super) fn new(sources: &'s JobSources, row: &'s JobRow) -> Self {
         Self { sources, row, read: HashMap::new() }
     }
 
     /// The source of that id. Ids come from the reader: they lead to sources of this job only.
-    pub(super) async fn source(&mut self, id: SourceId) -> Result<Option<&SourceText>, StoreError> {
+    pub(super) async fn source(&mut self, id: SourceId) -> Result<Option<&StoredSource>, StoreError> {
         if !self.read.contains_key(&id) {
             let found = self.sources.one(self.row, id).await?;
             self.read.insert(id, found);

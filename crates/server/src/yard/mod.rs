@@ -9,6 +9,7 @@ mod machines;
 mod metrics;
 mod recorder;
 mod status_cache;
+mod usage_reading;
 mod usages;
 mod verdicts;
 mod waiting_line;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use sandyard_protocol::{DeskReply, JournalEntry, TaskBudget};
 use sandyard_sandbox::driver::Driver;
-use sandyard_server::app::{CommittedEvent, JobAccess, JobStatus, NewJob, TaskOptions, WithOutput, Yard};
+use sandyard_server::app::{CommittedEvent, FullJobStatus, JobAccess, NewJob, TaskOptions, WithOutput, Yard};
 use sandyard_server::auth::{AccessScope, Caller};
 use sandyard_server::config::{AdmissionConfig, ServerConfig};
 use sandyard_server::job::JobId;
@@ -79,19 +79,19 @@ impl TaskYard {
         self.yard.schedule(&Caller::operator(), job, None).await.unwrap().id
     }
 
-    pub(crate) async fn wait(&self, id: &JobId, wanted: impl Fn(&JobStatus) -> bool) -> JobStatus {
+    pub(crate) async fn wait(&self, id: &JobId, wanted: impl Fn(&FullJobStatus) -> bool) -> FullJobStatus {
         let deadline = tokio::time::Instant::now() + DEADLINE;
         loop {
             let status = self.yard.status(&self.job(id).await, WithOutput::Tails).await.unwrap();
             if wanted(&status) {
-                return JobStatus::clone(&status);
+                return FullJobStatus::clone(&status);
             }
             assert!(tokio::time::Instant::now() < deadline, "not in time: {status:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
-    pub(crate) async fn ended(&self, id: &JobId) -> JobStatus {
+    pub(crate) async fn ended(&self, id: &JobId) -> FullJobStatus {
         self.wait(id, |status| status.state.is_terminal()).await
     }
 

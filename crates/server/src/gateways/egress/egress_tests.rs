@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::socks::SocksReply;
 use super::*;
 
 /// A name that every resolver knows; reached by exception only.

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::http::{HEAD_TIMEOUT, MAX_HEAD_BYTES, drop_hop_by_hop, refuse, to_origin_form};
+use super::http_messages::{HEAD_TIMEOUT, MAX_HEAD_BYTES, drop_hop_by_hop, refuse, to_origin_form};
 use super::policy::EgressTarget;
 use super::{EgressRefusal, EgressReporter, MAX_TARGET_BYTES};
 use crate::audit::cut;

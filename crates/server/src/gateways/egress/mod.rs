@@ -10,18 +10,19 @@ mod addresses;
 mod connection;
 mod greeting;
 mod http;
+mod http_messages;
 mod http_tunnel;
 mod pace;
 mod policy;
 mod presets;
 mod resolver;
+mod serving;
 mod socks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
@@ -35,7 +36,6 @@ use connection::EgressConnection;
 use pace::Pace;
 use policy::{BadHost, EgressTarget};
 use resolver::NameResolver;
-use socks::{SocksReply, SocksRequest};
 
 /// Longest host and port in a record; a DNS name has at most 255 bytes.
 pub(crate) const MAX_TARGET_BYTES: usize = 300;
@@ -201,48 +201,6 @@ impl EgressGateway {
             audit,
             tunnels: Tunnels::default(),
         })
-    }
-
-    /// Serves one connection that a program in the sandbox made to the proxy.
-    pub(crate) async fn serve(
-        self: &Arc<Self>,
-        mut read: impl AsyncRead + Send + Unpin + 'static,
-        write: impl AsyncWrite + Send + Unpin + 'static,
-    ) {
-        // The first byte tells the protocols apart: no HTTP method begins with the byte 5.
-        let Ok(first) = read.read_u8().await else { return };
-        let whole = Box::pin(tokio::io::join(std::io::Cursor::new([first]).chain(read), write));
-        if first == socks::VERSION {
-            // An error means that the client broke the protocol or is gone. Its connection ends.
-            let _ = self.serve_socks(whole).await;
-        } else {
-            http::serve(self, whole).await;
-        }
-    }
-
-    async fn serve_socks(
-        &self,
-        mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    ) -> std::io::Result<()> {
-        let (named, target) = match socks::read_request(&mut stream).await? {
-            SocksRequest::Connect { named, target } => (named, target),
-            SocksRequest::Unsupported(reply) => return socks::answer(&mut stream, reply).await,
-        };
-        let connection = match target {
-            Ok(target) => self.reach(&target).await,
-            Err(bad) => Err(self.refuse(&named, bad.into()).await),
-        };
-        match connection {
-            Ok(connection) => {
-                socks::answer(&mut stream, SocksReply::Connected).await?;
-                connection.carry(stream).await;
-                Ok(())
-            }
-            Err(EgressRefusal::Unresolved | EgressRefusal::Unreachable) => {
-                socks::answer(&mut stream, SocksReply::Unreachable).await
-            }
-            Err(_) => socks::answer(&mut stream, SocksReply::NotAllowed).await,
-        }
     }
 
     /// Connects if the job may, and reports the attempt either way.

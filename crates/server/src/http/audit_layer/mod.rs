@@ -17,13 +17,12 @@ use axum::middleware::Next;
 use axum::response::Response;
 use sha2::Digest;
 
-use self::actions::BodyRecord;
-pub(super) use self::actions::RecordedAction;
+use self::actions::{BodyRecord, RecordedAction};
 use self::bodies::{BodyHash, HashedBody, read_first};
 use super::HttpState;
 use super::response::failure::HttpFailure;
 use super::response::held_body::HeldBody;
-use super::routes::AuditRule;
+use super::rules::AuditRule;
 use crate::app::JobAccess;
 use crate::audit::{AnswerFacts, BodyFacts, CallEnd, CallOutcome, WrittenFacts};
 use crate::yard::RecordedCall;

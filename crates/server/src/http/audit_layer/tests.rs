@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::audit::digest;
 use crate::http::request::body::{BodyReader, WholeBody};
-use crate::http::routes::{AccessRule, RouteMethod, table};
+use crate::http::routes::{RouteMethod, table};
+use crate::http::rules::AccessRule;
 
 /// What the route of a request records about it.
 fn recorded(method: Method, uri: &str, route: &str) -> Option<(&'static str, Value)> {

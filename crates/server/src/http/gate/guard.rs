@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -18,8 +18,8 @@ use crate::auth::{AccessScope, Caller, RequestHead, unauthorized};
 use crate::http::request::conditions::wants_page;
 use crate::http::request::extract::job_segment;
 use crate::http::request::query::query_value;
-use crate::http::response::failure::{HttpAnswer, HttpFailure};
-use crate::http::routes::{AccessRule, RouteRule, TicketRule, table};
+use crate::http::response::failure::HttpFailure;
+use crate::http::rules::{AccessRule, RouteRule, TicketRule};
 use crate::http::{HttpState, audit_layer, pages};
 use crate::job::JobId;
 
@@ -98,7 +98,7 @@ fn sandbox_wait(scope: AccessScope, request: &Request) -> Result<Option<Duration
 }
 
 /// Rejects requests that no route takes: an absolute address, a foreign name, a foreign page.
-fn check(state: &HttpState, request: &Request) -> Result<(), HttpFailure> {
+pub(in crate::http) fn check(state: &HttpState, request: &Request) -> Result<(), HttpFailure> {
     refuse_absolute(request)?;
     Ok(state.access().check(&RequestHead::from(request))?)
 }
@@ -115,7 +115,11 @@ fn refuse_absolute(request: &Request) -> Result<(), HttpFailure> {
 }
 
 /// The caller of a request, by ticket or key.
-fn admit(state: &HttpState, rule: Option<TicketRule>, request: &mut Request) -> Result<Caller, HttpFailure> {
+pub(in crate::http) fn admit(
+    state: &HttpState,
+    rule: Option<TicketRule>,
+    request: &mut Request,
+) -> Result<Caller, HttpFailure> {
     if let Some(InProcessCaller(caller)) = request.extensions_mut().remove() {
         return Ok(caller);
     }
@@ -148,24 +152,6 @@ fn shows_page(rule: AccessRule, failure: &HttpFailure, request: &Request) -> boo
         && request.method() == Method::GET
         && wants_page(request.headers())
         && !is_foreign(request.headers())
-}
-
-/// Answers a path that no route has. Without a key it is not even said that there is none.
-pub(in crate::http) async fn no_route(State(state): State<HttpState>, mut request: Request) -> HttpAnswer {
-    admit(&state, None, &mut request)?;
-    Ok(crate::http::no_route().await)
-}
-
-/// Answers a method that a path does not take: to everybody on a public path, else to callers only.
-pub(in crate::http) async fn no_method(State(state): State<HttpState>, mut request: Request) -> HttpAnswer {
-    let path = request.extensions().get::<MatchedPath>().cloned();
-    if path.is_some_and(|path| table::is_public(path.as_str())) {
-        check(&state, &request)?;
-    } else {
-        admit(&state, None, &mut request)?;
-    }
-    let error = ApiError::new(ErrorCode::MethodNotAllowed, "this route does not take this method");
-    Err(error.with_hint("the Allow header names those it takes").into())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use axum::http::header::UPGRADE;
 
 use super::*;
 use crate::app::TicketTarget;
-use crate::http::routes::RouteMethod;
+use crate::http::routes::{RouteMethod, table};
 
 /// The purpose of the ticket that the route of a path takes from this request.
 fn purpose(route: &str, path: &str, upgrade: bool) -> Option<TicketTarget> {

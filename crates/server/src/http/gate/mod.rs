@@ -5,7 +5,6 @@
 
 mod guard;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use axum::Router;
@@ -25,35 +24,12 @@ use super::request::extract::job_segment;
 use super::request::idle::with_idle_limit;
 use super::response::failure::HttpFailure;
 use crate::auth::Site;
-pub(super) use guard::{InProcessCaller, guard, no_method, no_route};
+pub(super) use guard::{InProcessCaller, admit, check, guard};
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// A page that opens one of ours gets no handle of its window.
 static OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 static RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
-
-/// Gives each request its id: a random part for the process, then a number.
-#[derive(Debug)]
-pub(super) struct RequestIds {
-    process: u32,
-    next: AtomicU64,
-}
-
-impl RequestIds {
-    /// Ids that differ from those of other processes; without randomness they begin with zeros.
-    pub(super) fn new() -> Self {
-        let mut process = [0; 4];
-        if getrandom::fill(&mut process).is_err() {
-            tracing::warn!("no randomness for request ids");
-        }
-        Self { process: u32::from_be_bytes(process), next: AtomicU64::new(1) }
-    }
-
-    fn next(&self) -> String {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        format!("{:08x}-{number:x}", self.process)
-    }
-}
 
 /// The service of all requests: every route behind the gate.
 #[derive(Clone)]

@@ -5,10 +5,10 @@
 use axum::http::Method;
 use axum::response::Response;
 
+use super::LAB_PORT;
 use crate::app::{AppError, JobAccess};
 use crate::audit::{BodyFacts, CallEnd, CallFacts, cut};
 use crate::http::HttpState;
-use crate::http::resources::lab::LAB_PORT;
 use crate::yard::RecordedCall;
 
 /// Paths below which JupyterLab serves files.

@@ -9,12 +9,14 @@ mod forward;
 mod header_lists;
 mod headers;
 mod lab_files;
-mod lanes;
+pub(super) mod lanes;
 pub(super) mod notice;
 pub(super) mod origin;
 pub(super) mod program;
 mod target;
 mod tunnel;
 
-pub(super) use lanes::Lanes;
 pub(super) use origin::ENTER;
+
+/// Where keeper starts JupyterLab on first use.
+pub(super) const LAB_PORT: u16 = 8888;

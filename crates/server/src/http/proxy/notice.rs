@@ -8,7 +8,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 
-use crate::app::JobStatus;
+use crate::app::FullJobStatus;
 use crate::http::request::conditions::wants_page;
 
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -51,7 +51,7 @@ impl Notice {
     }
 
     /// A job that has no machine now: waiting for one, or ended.
-    pub(in crate::http) fn of_job(job: &JobStatus) -> Self {
+    pub(in crate::http) fn of_job(job: &FullJobStatus) -> Self {
         let state = job.state.as_str();
         let mut notice = if job.state.is_terminal() {
             let line = format!("The job has ended: {state}. Its sandbox is gone, its files are kept.");

@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use sandyard_sandbox::machine::MachineError;
 
+use super::LAB_PORT;
 use super::forward::{PortTarget, Unanswered, forward};
 use super::headers::PortAddress;
 use super::lab_files;
@@ -24,7 +25,6 @@ use crate::auth::{AccessScope, Caller, RequestHead};
 use crate::http::HttpState;
 use crate::http::request::conditions::wants_page;
 use crate::http::request::query::query_value;
-use crate::http::resources::lab::LAB_PORT;
 
 const OWN_PATHS: &str = "/.sandyard/";
 /// The path where a ticket is exchanged for the cookie; `to` in the query is the path to go to afterwards.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, HttpBody};
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRef, FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use bytes::{Bytes, BytesMut};
@@ -20,7 +20,6 @@ use tokio::sync::Semaphore;
 
 use super::idle::BodyIdle;
 use super::room::{BodyBudget, BodyRoom, NoBodyRoom};
-use crate::http::HttpState;
 use crate::http::response::failure::HttpFailure;
 use crate::json_scan::JsonScan;
 
@@ -227,13 +226,17 @@ pub(in crate::http) struct RequestBody {
     reader: Arc<BodyReader>,
 }
 
-impl FromRequest<HttpState> for RequestBody {
+impl<S> FromRequest<S> for RequestBody
+where
+    S: Send + Sync,
+    Arc<BodyReader>: FromRef<S>,
+{
     type Rejection = Infallible;
 
-    async fn from_request(request: Request, state: &HttpState) -> Result<Self, Infallible> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Infallible> {
         let (mut parts, body) = request.into_parts();
         let whole = parts.extensions.remove();
-        Ok(Self { headers: parts.headers, body, whole, reader: Arc::clone(state.bodies()) })
+        Ok(Self { headers: parts.headers, body, whole, reader: Arc::from_ref(state) })
     }
 }
 

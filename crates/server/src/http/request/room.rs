@@ -26,12 +26,12 @@ const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(in crate::http) struct BodyBudget {
     limit_bytes: usize,
-    state: Mutex<BudgetState>,
+    state: Mutex<BodyBudgetState>,
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct BudgetState {
+struct BodyBudgetState {
     held_bytes: usize,
     peak_bytes: usize,
     next_number: u64,

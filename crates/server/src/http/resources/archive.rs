@@ -10,9 +10,6 @@ use crate::http::response::content::ContentHead;
 use crate::http::response::failure::HttpAnswer;
 use crate::http::response::ranges::ContentPart;
 
-/// Archives made at the same time: each takes a processor and space on the host's disk.
-pub(in crate::http) const MAX_ARCHIVES_AT_ONCE: usize = 2;
-
 /// Packs the folder and sends the zip. Each request makes a new zip, so ranges are not served.
 pub(in crate::http) async fn read(
     state: &HttpState,

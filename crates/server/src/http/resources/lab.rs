@@ -11,19 +11,17 @@ use sandyard_api::{ApiError, ErrorBody, ErrorCode, ScheduleBody};
 
 use super::schedule::new_job;
 use crate::app::{
-    AppError, JobAccess, JobFilter, JobKind, JobState, JobStatus, SandboxState, TicketTarget, WithOutput,
+    AppError, FullJobStatus, JobAccess, JobFilter, JobKind, JobState, SandboxState, TicketTarget, WithOutput,
 };
 use crate::auth::origins::JobOrigin;
 use crate::auth::visits::is_foreign;
 use crate::http::HttpState;
-use crate::http::proxy::ENTER;
 use crate::http::proxy::notice::Notice;
+use crate::http::proxy::{ENTER, LAB_PORT};
 use crate::http::request::extract::{RouteCaller, RouteJob, port as read_port};
 use crate::http::request::query::query;
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 
-/// Where keeper starts JupyterLab on first use.
-pub(in crate::http) const LAB_PORT: u16 = 8888;
 /// A page about an ended job reloads before the ticket of its download runs out.
 const ENDED_RELOAD_S: u32 = 20;
 /// How soon a page that waits for its sandbox reloads.
@@ -159,7 +157,7 @@ impl OriginRedirect<'_> {
     }
 
     /// The page about a job without a live sandbox: it waits, or links to the files.
-    async fn notice(&self, state: &HttpState, status: &JobStatus) -> Result<Notice, HttpFailure> {
+    async fn notice(&self, state: &HttpState, status: &FullJobStatus) -> Result<Notice, HttpFailure> {
         let own_url = self.own_url(state).await?;
         let notice = Notice::of_job(status);
         if !status.state.is_terminal() {

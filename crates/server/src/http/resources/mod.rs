@@ -16,6 +16,7 @@ pub(super) mod kernels;
 pub(super) mod lab;
 pub(super) mod logs;
 mod process_socket;
+mod process_view;
 pub(super) mod processes;
 pub(super) mod recall;
 pub(super) mod recording;

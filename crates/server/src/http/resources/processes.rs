@@ -7,14 +7,14 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::IntoResponse;
 use sandyard_api::{
-    ApiError, ErrorBody, ErrorCode, ProcessListView, ProcessView, ShellEvent, ShellView, SignalRequest,
-    is_kernel_name,
+    ApiError, ErrorBody, ErrorCode, ProcessListView, ShellEvent, ShellView, SignalRequest, is_kernel_name,
 };
-use sandyard_protocol::{GuestErrorCode, OutputOffsets, ProcessId, ProcessInfo};
+use sandyard_protocol::{GuestErrorCode, OutputOffsets, ProcessId};
 use sandyard_sandbox::machine::MachineError;
 
 use super::process_socket;
-use super::shell::{RunningCommand, timed_out};
+use super::process_view::view;
+use super::shell::RunningCommand;
 use crate::http::HttpState;
 use crate::http::request::body::RequestBody;
 use crate::http::request::extract::{PathName, RouteJob};
@@ -134,21 +134,6 @@ fn unknown_process(error: MachineError) -> HttpFailure {
 fn unknown() -> ApiError {
     ApiError::new(ErrorCode::UnknownProcess, "there is no such process, or it is no longer kept")
         .with_hint("GET /jobs/{id}/processes lists them")
-}
-
-/// A process for clients.
-pub(super) fn view(info: ProcessInfo) -> ProcessView {
-    ProcessView {
-        process: info.id.0,
-        pid: info.pid,
-        command: info.argv,
-        terminal: info.terminal,
-        running: info.exit.is_none(),
-        exit_code: info.exit.map(|exit| exit.code),
-        timed_out: info.exit.is_some_and(|exit| timed_out(&exit)),
-        stdout_bytes: info.output.stdout,
-        stderr_bytes: info.output.stderr,
-    }
 }
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use sandyard_api::{ErrorBody, OutputText, ProcessView, ShellEvent, ShellRequest, ShellView};
 use sandyard_memory::SourceOrigin;
-use sandyard_protocol::{EndReason, Exit, OutputOffsets, OutputStream, RequestKey, StartProcess};
+use sandyard_protocol::{OutputOffsets, OutputStream, RequestKey, StartProcess};
 use sandyard_sandbox::machine::{FromProcess, MachineError, ProcessControl, ProcessReader, ProcessStream};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::processes::view;
+use super::process_view::{timed_out, view};
 use crate::audit::CallOutcome;
 use crate::http::HttpState;
 use crate::http::request::body::RequestBody;
@@ -220,11 +220,6 @@ impl LiveOutput for RunningCommand {
     fn outcome(view: &ShellView) -> CallOutcome {
         CallOutcome::Shell { exit_code: view.exit_code, timed_out: view.timed_out }
     }
-}
-
-/// True if a time limit ended a process.
-pub(super) fn timed_out(exit: &Exit) -> bool {
-    matches!(exit.reason, EndReason::Timeout | EndReason::IdleTimeout)
 }
 
 fn event(next: Result<FromProcess, MachineError>) -> ShellEvent {

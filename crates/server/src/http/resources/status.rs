@@ -12,7 +12,7 @@ use bytes::Bytes;
 use sandyard_api::{ApiError, ErrorBody, ErrorCode, JobView, bounds};
 use serde_json::{Map, Value};
 
-use crate::app::{AppError, AwaitedChange, JobStatus, KnownStatus, WithOutput};
+use crate::app::{AppError, AwaitedChange, FullJobStatus, KnownStatus, WithOutput};
 use crate::http::HttpState;
 use crate::http::request::conditions::none_match;
 use crate::http::request::extract::RouteJob;
@@ -51,7 +51,7 @@ pub(in crate::http) async fn status(
     } else {
         WithOutput::Without
     };
-    let known = |status: &JobStatus| none_match(&headers, &tag(status));
+    let known = |status: &FullJobStatus| none_match(&headers, &tag(status));
     let mut status = state.yard().status(&job, output).await?;
     let stale = headers.contains_key("if-none-match") && !known(&status);
     if wait > 0 && !stale && !status.state.is_terminal() {
@@ -103,7 +103,7 @@ fn awaited_change(name: Option<&str>) -> Result<AwaitedChange, HttpFailure> {
 }
 
 /// The entity tag. What a job waits for is not in its row, so it does not raise the revision and is hashed here.
-fn tag(status: &JobStatus) -> String {
+fn tag(status: &FullJobStatus) -> String {
     let Some(wait) = &status.waiting_for else { return format!("\"{}\"", status.revision) };
     let mut hasher = DefaultHasher::new();
     wait.to_string().hash(&mut hasher);

@@ -7,4 +7,5 @@ pub(in crate::http) mod held_body;
 pub(in crate::http) mod live;
 pub(in crate::http) mod ranges;
 pub(in crate::http) mod socket;
+pub(in crate::http) mod unknown_route;
 pub(in crate::http) mod views;

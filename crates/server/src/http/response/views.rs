@@ -7,10 +7,10 @@ use sandyard_api::{
 use sandyard_sandbox::driver::{Availability, DriverVerdict, Offer};
 
 use crate::app;
-use crate::job::JobLimits;
+use crate::job::EffectiveLimits;
 
 /// A job's whole status.
-pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
+pub(in crate::http) fn job(status: &app::FullJobStatus) -> JobView {
     let state = status.state;
     let id = status.id.as_str();
     let usage = status.usage.unwrap_or_default();
@@ -76,7 +76,7 @@ pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
     }
 }
 
-fn limits(limits: &JobLimits) -> LimitsView {
+fn limits(limits: &EffectiveLimits) -> LimitsView {
     let machine = &limits.machine;
     LimitsView {
         cpus: machine.cpus,

@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use super::AccessRule::{Key, Person, Public, Ticket};
-use super::AuditRule::{InCommit, Recorded, Unrecorded};
 use super::RouteDocument::Undocumented;
 use super::RouteMethod::{Any, Delete, Get, Patch, Post, Put};
-use super::{Route, RouteDocument, TicketRule, documented};
+use super::{Route, RouteDocument, documented};
 use crate::app::TicketTarget;
 use crate::auth::AccessScope::{ReadJobs, ReadYard, UseSandbox, WriteJobs};
 use crate::http::audit_layer::actions;
@@ -16,12 +14,16 @@ use crate::http::resources::{
     audit, code, context, desktop, download, events, explanation, files, files_change, gui, jobs, kernels,
     lab, logs, processes, recall, recording, schedule, shell, stats, status, terminal, tickets, yard,
 };
-use crate::http::{mcp, no_route, pages};
+use crate::http::response::unknown_route::unknown_route;
+use crate::http::rules::AccessRule::{Key, Person, Public, Ticket};
+use crate::http::rules::AuditRule::{self, InCommit, Recorded, Unrecorded};
+use crate::http::rules::TicketRule;
+use crate::http::{mcp, pages};
 
 /// Why a public page or a fact about the server is in no audit.
-const ABOUT_NO_JOB: super::AuditRule = Unrecorded("it is about no job");
+const ABOUT_NO_JOB: AuditRule = Unrecorded("it is about no job");
 /// Why reading a job is in no audit.
-const ONLY_WATCHES: super::AuditRule = Unrecorded("it only watches the job, and a watcher asks all the time");
+const ONLY_WATCHES: AuditRule = Unrecorded("it only watches the job, and a watcher asks all the time");
 /// Why a path without a slash at its end is not documented.
 const ALIAS: RouteDocument = Undocumented("an alias of the path with a slash");
 /// Why changes of the workspace itself are not documented.
@@ -51,7 +53,7 @@ fn about_the_server() -> Vec<Route> {
         row!(Get "/docs" => pages::docs [__path_docs], Public, ABOUT_NO_JOB),
         Route::new(Get, "/assets/{*path}", pages::asset, Public, ABOUT_NO_JOB, Undocumented("part of pages")),
         // Browsers ask for it by themselves; a refusal for want of a key would only confuse.
-        Route::new(Any, "/favicon.ico", no_route, Public, ABOUT_NO_JOB, Undocumented("there is none")),
+        Route::new(Any, "/favicon.ico", unknown_route, Public, ABOUT_NO_JOB, Undocumented("there is none")),
         row!(Get "/openapi.json" => pages::openapi [__path_openapi], Public, ABOUT_NO_JOB),
         row!(Get "/healthz" => yard::healthz [__path_healthz], Public, ABOUT_NO_JOB),
         row!(Get "/readyz" => yard::readyz [__path_readyz], Public, ABOUT_NO_JOB),

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::http::openapi_document;
-use crate::http::routes::{AccessRule, RouteMethod};
+use crate::http::routes::RouteMethod;
+use crate::http::rules::AccessRule;
 
 #[test]
 fn every_route_is_documented_under_its_own_path() {

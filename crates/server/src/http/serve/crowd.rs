@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
-use super::ServeLimits;
+use crate::http::ServeLimits;
 
 /// A client that stalls in a body or an answer for less than this does not have to leave.
 const STALL_TIME: Duration = Duration::from_secs(1);

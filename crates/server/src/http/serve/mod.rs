@@ -3,7 +3,6 @@
 //! One task for each connection, owned by a tracker. `crowd` decides who has a place, `watched_io` notices clients that take
 //! nothing. When the server stops, no more are taken, idle ones are closed, requests under way have a grace time to end.
 
-mod counters;
 mod crowd;
 mod listeners;
 mod turns;
@@ -34,57 +33,8 @@ use self::watched_io::WatchedIo;
 use super::gate::Gate;
 use super::request::room::BodyBudget;
 use super::response::held_body::HeldBody;
-use super::{HttpConfig, HttpState, service};
-
-pub(super) use self::counters::HttpCounters;
-
-/// Bounds on connections, memory and times.
-#[derive(Debug, Clone)]
-pub struct ServeLimits {
-    /// Connections at once. A newcomer takes the place of one that waits for its client.
-    pub connections: usize,
-    /// Connections of one address at once.
-    pub connections_per_peer: usize,
-    /// Memory of all request bodies that are read whole.
-    pub body_bytes: usize,
-    /// Memory of all answers whose clients take nothing.
-    pub unwritten_bytes: usize,
-    /// For the whole head of a request, and for the next request on an idle connection.
-    pub head: Duration,
-    /// For the next bytes of a request's body.
-    pub body_idle: Duration,
-    /// For the client to take the next bytes of an answer.
-    pub write_idle: Duration,
-    /// For requests under way when the server stops.
-    pub grace: Duration,
-}
-
-impl Default for ServeLimits {
-    /// Four thousand connections leave room below the usual limit of open files once it is raised. One address may have three
-    /// quarters of them: all clients of a proxy in front have one. Eight of the largest bodies fit, and a thousand stalled answers.
-    fn default() -> Self {
-        Self {
-            connections: 4096,
-            connections_per_peer: 3072,
-            body_bytes: 128 * 1024 * 1024,
-            unwritten_bytes: 64 * 1024 * 1024,
-            head: Duration::from_secs(30),
-            body_idle: Duration::from_secs(30),
-            write_idle: Duration::from_secs(60),
-            grace: Duration::from_secs(5),
-        }
-    }
-}
-
-impl ServeLimits {
-    /// The defaults for a process that may open so many files. Sandboxes, logs and downloads need as many as connections.
-    pub fn for_open_files(open_files: u64) -> Self {
-        let defaults = Self::default();
-        let connections =
-            usize::try_from(open_files / 2).unwrap_or(usize::MAX).clamp(16, defaults.connections);
-        Self { connections, connections_per_peer: connections / 4 * 3, ..defaults }
-    }
-}
+use super::service::service;
+use super::{HttpConfig, HttpState, ServeLimits, openapi};
 
 /// A head larger than this is refused: a 5,000-byte name in three encodings and a ticket fit, floods do not.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -113,7 +63,8 @@ pub async fn serve_unix(listener: UnixListener, config: HttpConfig) {
 async fn serve<L: Connections>(mut listener: L, config: HttpConfig) {
     let limits = config.limits.clone();
     let shutdown = config.shutdown.clone();
-    let server = ConnectionServer { gate: service(HttpState::new(config)), limits, shutdown };
+    let server =
+        ConnectionServer { gate: service(HttpState::new(config, openapi::document)), limits, shutdown };
     let crowd = Crowd::new(&server.limits);
     let connections = TaskTracker::new();
     let mut tide = MemoryTide::default();

@@ -6,8 +6,9 @@ use sandyard_api::{PlanItemView, ToolEvent};
 use sandyard_protocol::{JournalEntry, ModelPart, WhyAsked};
 use serde_json::Value;
 
-use super::{Applied, ChangeError, NewEntry, audit, event, move_to};
+use super::effects::{Applied, NewEntry, answered, audit, event, move_to};
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, StepEndFacts, StepFacts, cut, digest};
+use crate::job::change_error::ChangeError;
 use crate::job::{JobRow, JobState, OpenQuestion, OpenStep, SpentRow, StoredEvent, TaskRow};
 
 /// Longest question, summary or reason in the status: some pages.
@@ -217,13 +218,6 @@ fn written(path: &str) -> StoredEvent {
 
 fn asked(task: &mut TaskRow, question: &str, why: WhyAsked, now_ms: i64) {
     task.question = Some(OpenQuestion { text: cut(question, MAX_STATUS_BYTES), why, asked_ms: now_ms });
-}
-
-/// Clears the open question and adds the time it was open.
-pub(super) fn answered(task: &mut TaskRow, now_ms: i64) {
-    if let Some(question) = task.question.take() {
-        task.waited_ms += u64::try_from(now_ms - question.asked_ms).unwrap_or(0);
-    }
 }
 
 /// Returns the beginning of a result's first text.

@@ -4,25 +4,16 @@ use std::time::Instant;
 
 use sandyard_protocol::{EndReason, Exit};
 
+use super::guest_clocks::GuestClocks;
 use super::{HANDSHAKE_TIMEOUT, JobSession};
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, ReplyFacts};
 use crate::job::JobRow;
 use crate::job::JobState;
-use crate::lifecycle::following::{SharedMachine, running_backstop, time_left, waiting_backstop};
+use crate::lifecycle::deadlines::{running_backstop, time_left, waiting_backstop};
+use crate::lifecycle::linking::SharedMachine;
 use crate::lifecycle::outcome::{EndCircumstances, JobOutcome};
 use crate::lifecycle::question_timeout::UnansweredAction;
 use crate::store::{Said, StoreError};
-
-/// The clocks of a job in its guest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GuestClocks {
-    /// Not set over this link.
-    Unset,
-    /// The guest counts the job's time and its idle time.
-    Run,
-    /// The guest counts neither, because the task waits for a person.
-    Stand,
-}
 
 impl JobSession<'_> {
     /// Stops the clocks of a job that waits for an answer and starts them again when it goes on, here and in the guest.

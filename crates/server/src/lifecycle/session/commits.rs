@@ -4,14 +4,13 @@
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use sandyard_protocol::{Ack, ErrorChain, Exit};
 use sandyard_sandbox::machine::GuestEventStream;
 
 use super::{FLUSH_BYTES, FLUSH_DELAY, JobSession};
 use crate::job::JobState;
 use crate::job::{Change, JobRow};
-use crate::lifecycle::following::circumstances;
+use crate::lifecycle::deadlines::circumstances;
 use crate::lifecycle::outcome::EndCircumstances;
 use crate::lifecycle::task_gateways::TaskServices;
 use crate::output::{Flush, Take};
@@ -20,9 +19,6 @@ use crate::yard::YardContext;
 
 /// Pause before a commit that failed for want of disk or lock is tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
-
-/// A commit under way; yields the row, the output and the last event that it has committed.
-pub(super) type PendingCommit = BoxFuture<'static, Result<(JobRow, Flush, u64), StoreError>>;
 
 impl JobSession<'_> {
     /// Begins a commit of everything received so far. Output for which the yard's disk has no room waits: the guest sends no
@@ -170,16 +166,6 @@ impl JobSession<'_> {
         let _ = events.acknowledge(&Ack { sequence: self.sequence, output }).await;
         flush.clean().await;
         Ok(())
-    }
-}
-
-/// Waits for the commit under way; for ever if there is none.
-pub(super) async fn next_commit(
-    pending: &mut Option<PendingCommit>,
-) -> Result<(JobRow, Flush, u64), StoreError> {
-    match pending {
-        Some(pending) => pending.await,
-        None => std::future::pending().await,
     }
 }
 

@@ -4,13 +4,12 @@
 //! that are complete; one that has changed since is copied again. Leases are not copied: no server works on the yard.
 
 mod place;
-mod side;
 
 use std::collections::HashSet;
 
 pub use self::place::{BadCopyPlace, CopyPlace};
-pub(super) use self::side::{CopiedKind, CopiedTable, CopiedValue, CopySide, JOB_TABLES, YARD_AUDIT};
 
+use super::copy_side::{CopiedTable, CopySide, JOB_TABLES, YARD_AUDIT};
 use super::{OpenStoreError, StoreError};
 use crate::job::JobRow;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::CopySide;
+use crate::store::copy_side::CopySide;
 use crate::store::postgres::{PostgresCopy, PostgresUrl};
 use crate::store::sqlite::SqliteCopy;
 use crate::store::{OpenStoreError, YardLock};

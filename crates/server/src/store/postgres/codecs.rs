@@ -22,6 +22,9 @@ pub(super) enum SqlValue {
     MaybeBytes(Vec<Option<Vec<u8>>>),
 }
 
+/// One statement with its values.
+pub(super) type SqlStep = (String, Vec<SqlValue>);
+
 impl SqlValue {
     /// A text. PostgreSQL has none with NUL characters, which a driver's words may contain.
     pub(super) fn text(text: &str) -> Self {
@@ -69,12 +72,12 @@ impl ToSql for SqlValue {
 }
 
 /// The columns of a found row, taken one after the other.
-pub(super) struct Columns<'a> {
+pub(super) struct PostgresColumns<'a> {
     row: &'a Row,
     next: usize,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> PostgresColumns<'a> {
     pub(super) fn new(row: &'a Row) -> Self {
         Self { row, next: 0 }
     }
@@ -166,10 +169,10 @@ impl<T: PlainValue> PlainValue for Option<T> {
 }
 
 pub(super) mod plain {
-    use super::{Columns, PlainValue, SqlValue, StoreError};
+    use super::{PlainValue, PostgresColumns, SqlValue, StoreError};
 
     pub(in super::super) fn read<T: PlainValue>(
-        columns: &mut Columns<'_>,
+        columns: &mut PostgresColumns<'_>,
         column: &'static str,
         field: &mut T,
     ) -> Result<(), StoreError> {
@@ -184,17 +187,17 @@ pub(super) mod plain {
 }
 
 pub(super) mod word {
-    use super::{Columns, NamedValue, SqlValue, StoreError, damaged};
+    use super::{NamedValue, PostgresColumns, SqlValue, StoreError, damaged};
 
     pub(in super::super) fn take<T: NamedValue>(
-        columns: &mut Columns<'_>,
+        columns: &mut PostgresColumns<'_>,
         column: &'static str,
     ) -> Result<T, StoreError> {
         damaged(columns.take_text()?.and_then(T::of_name), column)
     }
 
     pub(in super::super) fn read<T: NamedValue>(
-        columns: &mut Columns<'_>,
+        columns: &mut PostgresColumns<'_>,
         column: &'static str,
         field: &mut T,
     ) -> Result<(), StoreError> {
@@ -209,17 +212,17 @@ pub(super) mod word {
 }
 
 pub(super) mod maybe_word {
-    use super::{Columns, NamedValue, SqlValue, StoreError, damaged};
+    use super::{NamedValue, PostgresColumns, SqlValue, StoreError, damaged};
 
     pub(in super::super) fn take<T: NamedValue>(
-        columns: &mut Columns<'_>,
+        columns: &mut PostgresColumns<'_>,
         column: &'static str,
     ) -> Result<Option<T>, StoreError> {
         columns.take_text()?.map(|name| damaged(T::of_name(name), column)).transpose()
     }
 
     pub(in super::super) fn read<T: NamedValue>(
-        columns: &mut Columns<'_>,
+        columns: &mut PostgresColumns<'_>,
         column: &'static str,
         field: &mut Option<T>,
     ) -> Result<(), StoreError> {
@@ -234,10 +237,10 @@ pub(super) mod maybe_word {
 }
 
 pub(super) mod json {
-    use super::{Columns, StoreError, damaged};
+    use super::{PostgresColumns, StoreError, damaged};
 
     pub(in super::super) fn take<T: serde::de::DeserializeOwned>(
-        columns: &mut Columns<'_>,
+        columns: &mut PostgresColumns<'_>,
         column: &'static str,
     ) -> Result<T, StoreError> {
         let text = columns.take_text()?;
@@ -246,10 +249,10 @@ pub(super) mod json {
 }
 
 pub(super) mod maybe_json {
-    use super::{Columns, SqlValue, StoreError, damaged, text};
+    use super::{PostgresColumns, SqlValue, StoreError, damaged, text};
 
     pub(in super::super) fn read<T: serde::de::DeserializeOwned>(
-        columns: &mut Columns<'_>,
+        columns: &mut PostgresColumns<'_>,
         column: &'static str,
         field: &mut Option<T>,
     ) -> Result<(), StoreError> {
@@ -266,11 +269,11 @@ pub(super) mod maybe_json {
 
 /// The artifact is two columns, because totals are summed over one of them.
 pub(super) mod artifact_sha256 {
-    use super::{Columns, SqlValue, StoreError};
+    use super::{PostgresColumns, SqlValue, StoreError};
     use crate::job::ArtifactRow;
 
     pub(in super::super) fn read(
-        columns: &mut Columns<'_>,
+        columns: &mut PostgresColumns<'_>,
         column: &'static str,
         field: &mut Option<ArtifactRow>,
     ) -> Result<(), StoreError> {
@@ -287,11 +290,11 @@ pub(super) mod artifact_sha256 {
 
 /// Behind `artifact_sha256`, which makes the row.
 pub(super) mod artifact_bytes {
-    use super::{Columns, SqlValue, StoreError};
+    use super::{PostgresColumns, SqlValue, StoreError};
     use crate::job::ArtifactRow;
 
     pub(in super::super) fn read(
-        columns: &mut Columns<'_>,
+        columns: &mut PostgresColumns<'_>,
         column: &'static str,
         field: &mut Option<ArtifactRow>,
     ) -> Result<(), StoreError> {

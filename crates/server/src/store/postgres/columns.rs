@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use tokio_postgres::Row;
 
 use super::codecs::{
-    Columns, SqlValue, artifact_bytes, artifact_sha256, json, maybe_json, maybe_word, plain, word,
+    PostgresColumns, SqlValue, artifact_bytes, artifact_sha256, json, maybe_json, maybe_word, plain, word,
 };
 use crate::job::JobRow;
 use crate::store::StoreError;
@@ -26,7 +26,7 @@ macro_rules! column_names {
 }
 job_columns!(column_names);
 
-/// Columns of `jobs` beside those of the list.
+/// PostgresColumns of `jobs` beside those of the list.
 const KEYS: [&str; 3] = ["number", "id", "kind"];
 /// In `job_states`, because the time that a job has may be prolonged.
 const LIMITS: [&str; 1] = ["limits"];
@@ -103,7 +103,7 @@ fn set(name: &str, place: usize) -> String {
 
 /// Decodes a row of [`SELECT`].
 pub(super) fn read_leased(found: &Row) -> Result<LeasedJob, StoreError> {
-    let mut columns = Columns::new(found);
+    let mut columns = PostgresColumns::new(found);
     let row = read_columns(&mut columns)?;
     let lease = JobLease { owner: columns.take("lease owner")?, until_ms: columns.take("end of the lease")? };
     Ok(LeasedJob { row, lease })
@@ -111,10 +111,10 @@ pub(super) fn read_leased(found: &Row) -> Result<LeasedJob, StoreError> {
 
 /// Decodes a row of [`SELECT`] without its lease.
 pub(super) fn read(found: &Row) -> Result<JobRow, StoreError> {
-    read_columns(&mut Columns::new(found))
+    read_columns(&mut PostgresColumns::new(found))
 }
 
-fn read_columns(columns: &mut Columns<'_>) -> Result<JobRow, StoreError> {
+fn read_columns(columns: &mut PostgresColumns<'_>) -> Result<JobRow, StoreError> {
     let number = columns.take("number")?;
     let id = word::take(columns, "job id")?;
     let kind = word::take(columns, "kind")?;

@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use tokio_postgres::Row;
 
-use super::codecs::{Columns, SqlValue};
+use super::codecs::{PostgresColumns, SqlValue};
 use super::connection::{Connected, Connector, answered};
 use super::group::{YARD_AUDIT as YARD_END, read_yard_audit};
 use super::url::PostgresUrl;
 use super::{check_key, columns, flush, sandboxes, schema};
 use crate::job::{AuditRow, JobRow, SandboxRow};
-use crate::store::copying::{CopiedKind, CopiedTable, CopiedValue, CopySide};
+use crate::store::copy_side::{CopiedKind, CopiedTable, CopiedValue, CopySide};
 use crate::store::rules::{JobLease, LeasedJob};
 use crate::store::values::text;
 use crate::store::{OpenStoreError, StoreError};
@@ -59,7 +59,7 @@ fn bound(value: &CopiedValue) -> SqlValue {
     }
 }
 
-fn copied(columns: &mut Columns<'_>, kind: CopiedKind) -> Result<CopiedValue, StoreError> {
+fn copied(columns: &mut PostgresColumns<'_>, kind: CopiedKind) -> Result<CopiedValue, StoreError> {
     Ok(match kind {
         CopiedKind::Integer => columns.take::<Option<i64>>("number")?.map(CopiedValue::Integer),
         CopiedKind::Text => columns.take::<Option<String>>("text")?.map(CopiedValue::Text),
@@ -104,7 +104,7 @@ impl CopySide for PostgresCopy {
         values.push(SqlValue::count(limit as u64));
         let found = self.query(&table.select(after.is_some(), same, placeholder), &values).await?;
         let row = |row: &Row| {
-            let mut columns = Columns::new(row);
+            let mut columns = PostgresColumns::new(row);
             table.columns.iter().map(|(_, kind)| copied(&mut columns, *kind)).collect()
         };
         found.iter().map(row).collect()

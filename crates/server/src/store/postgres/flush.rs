@@ -2,11 +2,12 @@
 
 use sandyard_protocol::OutputStream;
 
+use super::added_texts;
+use super::codecs::SqlStep;
 use super::codecs::SqlValue;
 use super::columns;
 use super::group::{GroupAdditions, GroupRow, WriteGroup};
 use super::sandboxes;
-use super::texts;
 use super::totals::TotalsChange;
 use crate::job::{JobId, SandboxRow};
 use crate::store::StoreError;
@@ -47,9 +48,6 @@ pub(super) const REMOVE: &str = "WITH gone AS (SELECT unnest($1::bigint[]) AS jo
     i AS (DELETE FROM job_progress USING gone WHERE job_progress.number = gone.job) \
     DELETE FROM jobs USING gone WHERE jobs.number = gone.job";
 
-/// One statement with its values.
-pub(super) type Step = (String, Vec<SqlValue>);
-
 /// The number of a stream in the table.
 pub(super) fn stream_number(stream: OutputStream) -> i64 {
     match stream {
@@ -59,7 +57,7 @@ pub(super) fn stream_number(stream: OutputStream) -> i64 {
 }
 
 /// The statements that write a group.
-pub(super) fn steps(group: &WriteGroup<'_>) -> Result<Vec<Step>, StoreError> {
+pub(super) fn steps(group: &WriteGroup<'_>) -> Result<Vec<SqlStep>, StoreError> {
     let mut steps = Vec::new();
     for job in group.jobs.values() {
         put_job(&mut steps, job, group)?;
@@ -67,7 +65,7 @@ pub(super) fn steps(group: &WriteGroup<'_>) -> Result<Vec<Step>, StoreError> {
     put_sandboxes(&mut steps, group)?;
     add_requests(&mut steps, &group.additions);
     add_rows(&mut steps, &group.additions);
-    steps.extend(texts::step(&group.additions.texts));
+    steps.extend(added_texts::step(&group.additions.texts));
     put_yard_audit(&mut steps, group)?;
     let (dropped, removed) = (&group.additions.dropped_files, &group.additions.removed);
     if !dropped.is_empty() {
@@ -81,7 +79,7 @@ pub(super) fn steps(group: &WriteGroup<'_>) -> Result<Vec<Step>, StoreError> {
 }
 
 fn put_job(
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<SqlStep>,
     job: &GroupRow<LeasedJob>,
     group: &WriteGroup<'_>,
 ) -> Result<(), StoreError> {
@@ -105,7 +103,7 @@ fn put_job(
     Ok(())
 }
 
-fn put_sandboxes(steps: &mut Vec<Step>, group: &WriteGroup<'_>) -> Result<(), StoreError> {
+fn put_sandboxes(steps: &mut Vec<SqlStep>, group: &WriteGroup<'_>) -> Result<(), StoreError> {
     let is_changed = |row: &&GroupRow<SandboxRow>| row.present != row.stored;
     let mut gone = Vec::new();
     for sandbox in group.sandboxes.values().filter(is_changed) {
@@ -121,7 +119,7 @@ fn put_sandboxes(steps: &mut Vec<Step>, group: &WriteGroup<'_>) -> Result<(), St
     Ok(())
 }
 
-fn add_requests(steps: &mut Vec<Step>, additions: &GroupAdditions) {
+fn add_requests(steps: &mut Vec<SqlStep>, additions: &GroupAdditions) {
     let files = &additions.files;
     if !files.is_empty() {
         let values = vec![
@@ -144,7 +142,7 @@ fn add_requests(steps: &mut Vec<Step>, additions: &GroupAdditions) {
 }
 
 /// Rows that are never changed: events, chunks, entries and records, of all jobs together.
-fn add_rows(steps: &mut Vec<Step>, additions: &GroupAdditions) {
+fn add_rows(steps: &mut Vec<SqlStep>, additions: &GroupAdditions) {
     let applied = &additions.applied;
     let events: Vec<_> =
         applied.iter().flat_map(|(job, of)| of.events.iter().map(|event| (*job, event))).collect();
@@ -184,7 +182,7 @@ fn add_rows(steps: &mut Vec<Step>, additions: &GroupAdditions) {
     }
 }
 
-fn add_chunks(steps: &mut Vec<Step>, additions: &GroupAdditions) {
+fn add_chunks(steps: &mut Vec<SqlStep>, additions: &GroupAdditions) {
     let applied = &additions.applied;
     let chunks: Vec<_> =
         applied.iter().flat_map(|(job, of)| of.chunks.iter().map(|chunk| (*job, chunk))).collect();
@@ -215,7 +213,7 @@ fn add_chunks(steps: &mut Vec<Step>, additions: &GroupAdditions) {
     }
 }
 
-fn put_yard_audit(steps: &mut Vec<Step>, group: &WriteGroup<'_>) -> Result<(), StoreError> {
+fn put_yard_audit(steps: &mut Vec<SqlStep>, group: &WriteGroup<'_>) -> Result<(), StoreError> {
     let lines = &group.additions.yard_lines;
     if !lines.is_empty() {
         let values = vec![

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use sandyard_sandbox::driver::SandboxId;
 use tokio_postgres::Row;
 
+use super::added_texts::AddedText;
 use super::codecs::SqlValue;
 use super::columns;
 use super::connection::{Connected, answered};
 use super::sandboxes;
-use super::texts::AddedText;
 use super::totals::TotalsChange;
-use super::writer::WriteTools;
+use super::write_tools::PostgresTools;
 use crate::audit::AuditLine;
 use crate::job::apply::Applied;
 use crate::job::{AuditRow, JobId, JobRow, SandboxRow};
@@ -84,7 +84,7 @@ pub(super) struct GroupAdditions {
 /// One transaction while writes run in it.
 pub(super) struct WriteGroup<'a> {
     pub(super) connected: &'a Connected,
-    pub(super) tools: &'a WriteTools,
+    pub(super) tools: &'a PostgresTools,
     now: WriteTime,
     /// Length of the queue when the group began.
     queued: i64,
@@ -102,7 +102,7 @@ pub(super) struct WriteGroup<'a> {
 
 impl<'a> WriteGroup<'a> {
     /// A group in the open transaction of a connection.
-    pub(super) fn new(connected: &'a Connected, tools: &'a WriteTools, queued: i64) -> Self {
+    pub(super) fn new(connected: &'a Connected, tools: &'a PostgresTools, queued: i64) -> Self {
         Self {
             connected,
             tools,

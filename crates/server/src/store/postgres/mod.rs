@@ -6,6 +6,7 @@
 //!
 //! The store has a runtime of its own: its connections live however busy the server is, and its answers can be awaited on any runtime.
 
+mod added_texts;
 mod codecs;
 mod columns;
 mod connection;
@@ -24,6 +25,7 @@ mod texts;
 mod tls;
 mod totals;
 mod url;
+mod write_tools;
 mod writer;
 
 use std::path::Path;
@@ -45,7 +47,8 @@ use self::codecs::SqlValue;
 use self::connection::{Connected, Connector, answered};
 use self::news::NewsReader;
 use self::readers::Readers;
-use self::writer::{CommitEffects, GroupedWrite, WriteTools, Writer};
+use self::write_tools::{CommitEffects, PostgresTools};
+use self::writer::{GroupedWrite, PostgresWriter};
 use super::sealing::StoreSealer;
 use super::watch::Watchers;
 use super::{
@@ -75,8 +78,8 @@ const TAKE_PLACE: [&str; 3] = [
 /// The database of one yard, shared with other servers.
 pub(crate) struct PostgresStore {
     readers: Readers,
-    writer: Writer,
-    leases: Writer,
+    writer: PostgresWriter,
+    leases: PostgresWriter,
     effects: CommitEffects,
     signer: AuditSigner,
     sealer: Arc<StoreSealer>,
@@ -100,7 +103,7 @@ impl PostgresStore {
         let place = hex::encode(&load_or_create_key(&data.join("server.id"))?[..8]);
         let runtime = StoreRuntime::start().map_err(OpenStoreError::Thread)?;
         let server = crate::job::random_id().map_err(StoreError::from)?.to_string();
-        let tools = WriteTools { signer, sealer, clock, place, server };
+        let tools = PostgresTools { signer, sealer, clock, place, server };
         let handle = runtime.handle().ok_or_else(|| StoreError::Closed("no runtime".into()))?;
         // On a thread of its own: the caller may be a task, which must not wait for another runtime.
         let opened = std::thread::scope(|scope| {
@@ -156,17 +159,17 @@ impl Drop for StoreRuntime {
 /// The parts that are made on the store's runtime.
 struct OpenParts {
     connector: Arc<Connector>,
-    tools: Arc<WriteTools>,
+    tools: Arc<PostgresTools>,
     effects: CommitEffects,
     queue_grew: Arc<Notify>,
     /// Of jobs, and of leases.
-    writers: [Writer; 2],
+    writers: [PostgresWriter; 2],
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
 async fn open(
     url: &PostgresUrl,
-    tools: WriteTools,
+    tools: PostgresTools,
     runtime: tokio::runtime::Handle,
 ) -> Result<OpenParts, OpenStoreError> {
     let tools = Arc::new(tools);
@@ -188,9 +191,9 @@ async fn open(
     // Counted before the first write of this server.
     let listening = news.listen().await?;
     let mut tasks = vec![runtime.spawn(news.follow(listening))];
-    let (writer, started) = Writer::start(WRITERS, &connector, &tools, &effects, &runtime)?;
+    let (writer, started) = PostgresWriter::start(WRITERS, &connector, &tools, &effects, &runtime)?;
     tasks.extend(started);
-    let (leases, started) = Writer::start(LEASE_WRITERS, &connector, &tools, &effects, &runtime)?;
+    let (leases, started) = PostgresWriter::start(LEASE_WRITERS, &connector, &tools, &effects, &runtime)?;
     tasks.extend(started);
     Ok(OpenParts { connector, tools, effects, queue_grew, writers: [writer, leases], tasks })
 }

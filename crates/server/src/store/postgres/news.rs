@@ -15,7 +15,7 @@ use super::codecs::SqlValue;
 use super::connection::{Connected, Connector, answered};
 use super::schema;
 use super::totals::{SeenTransactions, TotalsChange};
-use super::writer::CommitEffects;
+use super::write_tools::CommitEffects;
 use crate::job::{JobId, JobState};
 use crate::store::StoreError;
 use crate::store::values::damaged;

@@ -153,7 +153,7 @@ impl GroupedWrite for Renew {
         group.query(PUT_OWNER, &[owner.clone(), SqlValue::text(group.place()), until]).await?;
         let mut kept = Vec::new();
         for row in group.query(HELD, &[owner]).await? {
-            let mut columns = super::codecs::Columns::new(&row);
+            let mut columns = super::codecs::PostgresColumns::new(&row);
             let job = super::codecs::word::take(&mut columns, "job id")?;
             kept.push(JobFence { job, epoch: columns.take("epoch")? });
         }

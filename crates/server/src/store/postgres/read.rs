@@ -7,7 +7,7 @@ use sandyard_api::JobIdPrefix;
 use sandyard_protocol::{JournalRow, OutputStream};
 use tokio_postgres::Row;
 
-use super::codecs::{Columns, SqlValue, word};
+use super::codecs::{PostgresColumns, SqlValue, word};
 use super::columns;
 use super::flush::stream_number;
 use super::readers::Readers;
@@ -139,7 +139,7 @@ pub(super) async fn request(
     let job = request.and_then(|json| serde_json::from_slice(&json).ok());
     let mut files = Vec::new();
     for row in readers.query(REQUEST_FILES, &[SqlValue::Integer(number)]).await? {
-        let mut columns = Columns::new(&row);
+        let mut columns = PostgresColumns::new(&row);
         let (place, path): (usize, String) = (columns.take("request file")?, columns.take("request file")?);
         let sealed: Vec<u8> = columns.take("request file")?;
         let bytes = damaged(sealer.open(&file_place(number, place), &sealed), "request file")?;
@@ -160,7 +160,7 @@ pub(super) async fn events(
     let values = [id, SqlValue::count(after), limited(limit), kind];
     let mut found = Vec::new();
     for row in readers.query(EVENTS, &values).await? {
-        let mut columns = Columns::new(&row);
+        let mut columns = PostgresColumns::new(&row);
         found.push(EventRow {
             id: columns.take("event")?,
             kind: columns.take("event")?,
@@ -196,7 +196,7 @@ pub(super) async fn chunks_after(
 }
 
 fn chunk(stream: OutputStream, row: &Row) -> Result<ChunkRow, StoreError> {
-    let mut columns = Columns::new(row);
+    let mut columns = PostgresColumns::new(row);
     Ok(ChunkRow {
         stream,
         number: columns.take("chunk")?,
@@ -219,7 +219,7 @@ pub(super) async fn audit(
         AuditOf::Yard => readers.query(YARD_AUDIT, &page).await?,
     };
     let line = |row: &Row| {
-        let mut columns = Columns::new(row);
+        let mut columns = PostgresColumns::new(row);
         Ok(AuditLine { number: columns.take("audit record")?, text: columns.take("audit record")? })
     };
     found.iter().map(line).collect()
@@ -236,7 +236,7 @@ pub(super) async fn journal(
     let values = [SqlValue::Integer(job), SqlValue::count(first), limited(limit), limited(bytes.max(1))];
     let mut found = Vec::new();
     for row in readers.query(JOURNAL, &values).await? {
-        let mut columns = Columns::new(&row);
+        let mut columns = PostgresColumns::new(&row);
         found.push(JournalRow {
             number: columns.take("journal entry")?,
             at_ms: columns.take("journal entry")?,
@@ -257,7 +257,7 @@ pub(super) async fn oldest_end(readers: &Readers) -> Result<Option<i64>, StoreEr
 pub(super) async fn ended(readers: &Readers) -> Result<Vec<EndedJob>, StoreError> {
     let mut found = Vec::new();
     for row in readers.query(ENDED, &[]).await? {
-        let mut columns = Columns::new(&row);
+        let mut columns = PostgresColumns::new(&row);
         found.push(EndedJob {
             id: word::take(&mut columns, "job id")?,
             finished_ms: columns.take("end of a job")?,
@@ -276,11 +276,11 @@ pub(super) async fn ids_beginning(
     // `{` follows `z`, the last letter of ids.
     let end = SqlValue::Text(format!("{prefix}{{"));
     let found = readers.query(IDS_BEGINNING, &[SqlValue::text(prefix.as_str()), end, limited(limit)]).await?;
-    found.iter().map(|row| word::take(&mut Columns::new(row), "job id")).collect()
+    found.iter().map(|row| word::take(&mut PostgresColumns::new(row), "job id")).collect()
 }
 
 /// Returns the ids of all jobs, including those that are being deleted.
 pub(super) async fn all_ids(readers: &Readers) -> Result<Vec<JobId>, StoreError> {
     let found = readers.query(ALL_IDS, &[]).await?;
-    found.iter().map(|row| word::take(&mut Columns::new(row), "job id")).collect()
+    found.iter().map(|row| word::take(&mut PostgresColumns::new(row), "job id")).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use sandyard_protocol::Secret;
 use tokio_postgres::Row;
 
-use super::codecs::{Columns, SqlValue, json, maybe_word, word};
+use super::codecs::{PostgresColumns, SqlValue, json, maybe_word, word};
 use crate::job::SandboxRow;
 use crate::store::StoreError;
 use crate::store::values::{damaged, text};
@@ -36,7 +36,7 @@ pub(super) const DELETE: &str = "DELETE FROM sandboxes WHERE id = ANY($1)";
 
 /// Decodes a row.
 pub(super) fn read(row: &Row) -> Result<SandboxRow, StoreError> {
-    let mut columns = Columns::new(row);
+    let mut columns = PostgresColumns::new(row);
     Ok(SandboxRow {
         id: word::take(&mut columns, "sandbox id")?,
         driver: columns.take("driver")?,

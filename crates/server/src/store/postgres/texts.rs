@@ -4,12 +4,11 @@ use async_trait::async_trait;
 use sandyard_memory::{ContentDigest, SourceOrigin};
 use tokio_postgres::Row;
 
-use super::codecs::{Columns, SqlValue};
-use super::flush::Step;
+use super::codecs::{PostgresColumns, SqlValue};
 use super::group::{WantedRows, WriteGroup};
 use super::readers::Readers;
 use super::writer::{GroupedWrite, WriteWeight};
-use crate::job::{JobId, NewText, NewTextBody, StoredText, TextRow};
+use crate::job::{JobId, NewText, StoredText, TextRow};
 use crate::store::StoreError;
 use crate::store::values::damaged;
 
@@ -21,13 +20,6 @@ const OF_PATH: &str = "SELECT number, entry, origin, path, at_ms, digest, bytes 
     WHERE job = $1 AND path = $2 AND entry < $3 ORDER BY number DESC LIMIT $4";
 const BODY: &str = "SELECT packed FROM texts WHERE job = $1 AND digest = $2 AND (packed IS NOT NULL OR in_blob = 1) \
     ORDER BY number LIMIT 1";
-const ADD: &str = "INSERT INTO texts (job, number, entry, origin, path, at_ms, digest, bytes, packed, in_blob) \
-    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], \
-    $7::bytea[], $8::bigint[], $9::bytea[], $10::bigint[])";
-
-/// A text that a group adds: the number of its job, its row, and the place of its bytes.
-pub(super) type AddedText = (i64, TextRow, Option<NewTextBody>);
-
 pub(super) struct KeepTexts {
     pub(super) id: JobId,
     pub(super) epoch: Option<u64>,
@@ -56,31 +48,6 @@ impl GroupedWrite for KeepTexts {
         group.save_note(write.row, write.kept_bytes_before, Vec::new());
         Ok(Some(()))
     }
-}
-
-/// The statement that adds texts, if there are any.
-pub(super) fn step(texts: &[AddedText]) -> Option<Step> {
-    let integers = |of: &dyn Fn(&AddedText) -> i64| SqlValue::Integers(texts.iter().map(of).collect());
-    let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let packed = |body: &Option<NewTextBody>| match body {
-        Some(NewTextBody::Inline(packed)) => Some(packed.to_vec()),
-        _ => None,
-    };
-    let values = vec![
-        integers(&|(job, ..)| *job),
-        integers(&|(_, text, _)| count(text.number)),
-        integers(&|(_, text, _)| count(text.entry)),
-        integers(&|(_, text, _)| text.origin.to_byte().into()),
-        SqlValue::Texts(texts.iter().map(|(_, text, _)| text.path.replace('\0', "\u{fffd}")).collect()),
-        integers(&|(_, text, _)| text.at_ms),
-        SqlValue::MaybeBytes(
-            texts.iter().map(|(_, text, _)| Some(text.digest.to_bytes().to_vec())).collect(),
-        ),
-        integers(&|(_, text, _)| count(text.bytes)),
-        SqlValue::MaybeBytes(texts.iter().map(|(.., body)| packed(body)).collect()),
-        integers(&|(.., body)| i64::from(matches!(body, Some(NewTextBody::Blob(_))))),
-    ];
-    (!texts.is_empty()).then(|| (ADD.to_owned(), values))
 }
 
 fn limited(limit: usize) -> SqlValue {
@@ -123,7 +90,7 @@ pub(super) async fn of_path(
 
 fn text(row: &Row) -> Result<TextRow, StoreError> {
     const WHAT: &str = "kept text";
-    let mut columns = Columns::new(row);
+    let mut columns = PostgresColumns::new(row);
     let (number, entry) = (columns.take(WHAT)?, columns.take(WHAT)?);
     let origin: u32 = columns.take(WHAT)?;
     let origin = u8::try_from(origin).ok().and_then(SourceOrigin::from_byte);

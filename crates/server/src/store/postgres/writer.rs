@@ -8,21 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::codecs::SqlStep;
 use super::codecs::SqlValue;
 use super::connection::{Connected, Connector, answered};
 use super::errors;
-use super::flush::{self, Step};
+use super::flush;
 use super::group::{WantedRows, WriteGroup};
-use super::totals::{Totals, TotalsChange};
-use crate::clock::Clock;
+use super::totals::TotalsChange;
+use super::write_tools::{CommitEffects, PostgresTools};
 use crate::job::JobId;
-use crate::store::sealing::StoreSealer;
-use crate::store::watch::Watchers;
-use crate::store::{AuditSigner, StoreError};
+use crate::store::StoreError;
 
 /// Writes that may wait; callers beyond it wait their turn.
 const MAX_QUEUED_WRITES: usize = 1024;
@@ -42,24 +40,6 @@ const FIND_MARK: &str = "SELECT 1 FROM commits WHERE writer = $1 AND number = $2
 const ANNOUNCE: &str = "SELECT pg_notify('sandyard', $1)";
 /// A light group does not wait for the disk: its rows reach it with the next commit that does.
 const LIGHTLY: &str = "SET LOCAL synchronous_commit = off";
-
-/// The keys, the clock and the names of a store.
-pub(super) struct WriteTools {
-    pub(super) signer: AuditSigner,
-    pub(super) sealer: Arc<StoreSealer>,
-    pub(super) clock: Clock,
-    /// Name of the data folder: earlier servers of the same place are dead.
-    pub(super) place: String,
-    /// Name of this store, for announcements.
-    pub(super) server: String,
-}
-
-/// What commits change beside the database.
-#[derive(Clone)]
-pub(super) struct CommitEffects {
-    pub(super) watchers: Watchers,
-    pub(super) totals: Arc<Mutex<Totals>>,
-}
 
 /// Durability of a write at the time of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,14 +77,14 @@ trait WaitingWrite: Send + Sync {
     fn answer(self: Box<Self>, failure: Option<StoreError>);
 }
 
-struct PendingWrite<W: GroupedWrite> {
+struct PendingGroupWrite<W: GroupedWrite> {
     write: W,
     result: Option<Result<W::Answer, StoreError>>,
     reply: oneshot::Sender<Result<W::Answer, StoreError>>,
 }
 
 #[async_trait]
-impl<W: GroupedWrite> WaitingWrite for PendingWrite<W>
+impl<W: GroupedWrite> WaitingWrite for PendingGroupWrite<W>
 where
     W::Answer: Sync,
 {
@@ -141,17 +121,17 @@ where
 
 /// Sends writes to the tasks. Dropping the last one ends them.
 #[derive(Clone)]
-pub(super) struct Writer {
+pub(super) struct PostgresWriter {
     queue: mpsc::Sender<Box<dyn WaitingWrite>>,
 }
 
-impl Writer {
+impl PostgresWriter {
     /// Starts tasks on the store's runtime, each with a connection of its own. Two overlap: one computes while the other waits for the
     /// disk.
     pub(super) fn start(
         tasks: usize,
         connector: &Arc<Connector>,
-        tools: &Arc<WriteTools>,
+        tools: &Arc<PostgresTools>,
         effects: &CommitEffects,
         runtime: &tokio::runtime::Handle,
     ) -> Result<(Self, Vec<tokio::task::JoinHandle<()>>), StoreError> {
@@ -180,7 +160,7 @@ impl Writer {
     {
         let (reply, answer) = oneshot::channel();
         let closed = || StoreError::Closed("stopped".into());
-        let pending = PendingWrite { write, result: None, reply };
+        let pending = PendingGroupWrite { write, result: None, reply };
         self.queue.send(Box::new(pending)).await.map_err(|_| closed())?;
         // A caller that is dropped here does not undo the write: it may still be committed.
         answer.await.map_err(|_| closed())?
@@ -194,12 +174,12 @@ fn random_id() -> Result<i64, StoreError> {
     Ok(i64::from_ne_bytes(bytes))
 }
 
-type WriteQueue = Arc<tokio::sync::Mutex<mpsc::Receiver<Box<dyn WaitingWrite>>>>;
+type SharedWriteQueue = Arc<tokio::sync::Mutex<mpsc::Receiver<Box<dyn WaitingWrite>>>>;
 
 /// One task that writes.
 struct WriterTask {
     connector: Arc<Connector>,
-    tools: Arc<WriteTools>,
+    tools: Arc<PostgresTools>,
     effects: CommitEffects,
     connected: Option<Connected>,
     /// Names this task in marks and locks.
@@ -228,7 +208,7 @@ enum Attempt {
 }
 
 impl WriterTask {
-    async fn work(mut self, queue: WriteQueue) {
+    async fn work(mut self, queue: SharedWriteQueue) {
         loop {
             let mut group = Vec::new();
             // One task takes from the queue at a time, and takes all that waits.
@@ -334,7 +314,7 @@ impl WriterTask {
         connected: &Connected,
         writing: &mut WriteGroup<'_>,
         group: &mut [Box<dyn WaitingWrite>],
-    ) -> Result<(u64, Vec<Step>), StoreError> {
+    ) -> Result<(u64, Vec<SqlStep>), StoreError> {
         let mut wanted = WantedRows::default();
         group.iter().for_each(|write| write.want(&mut wanted));
         let is_light = group.iter().all(|write| write.weight() == WriteWeight::Light);
@@ -371,7 +351,7 @@ impl WriterTask {
     }
 
     /// Writes the group and commits, in one trip.
-    async fn finish(&self, connected: &Connected, steps: Vec<Step>, committed: Committed) -> Attempt {
+    async fn finish(&self, connected: &Connected, steps: Vec<SqlStep>, committed: Committed) -> Attempt {
         let mut statements = Vec::with_capacity(steps.len());
         for (sql, _) in &steps {
             match answered(connected.statement(sql)).await {

@@ -1,35 +1,10 @@
 //! Ownership of jobs. A lease gives a job to one server for a time; the epoch, which rises with every claim, fences all writes of
 //! earlier owners.
 
-use super::{JobBefore, JobWrite, StoreRules, owned};
+use super::{JobBefore, JobLease, JobWrite, LeasedJob, StoreRules, owned};
 use crate::job::apply::{self, SandboxWrite};
 use crate::job::{Change, JobFence, JobRow, JobState};
 use crate::store::{JobClaim, StoreError};
-
-/// The owner of a job, and the end of the ownership by the clock of leases.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct JobLease {
-    pub(crate) owner: Option<String>,
-    pub(crate) until_ms: i64,
-}
-
-/// A row with its lease.
-#[derive(Debug, Clone)]
-pub(crate) struct LeasedJob {
-    pub(crate) row: JobRow,
-    pub(crate) lease: JobLease,
-}
-
-impl JobLease {
-    /// The lease of a job that nobody owns.
-    pub(crate) fn free() -> Self {
-        Self::default()
-    }
-
-    fn is_free(&self, now_ms: i64) -> bool {
-        self.owner.is_none() || self.until_ms <= now_ms
-    }
-}
 
 impl StoreRules<'_> {
     /// Gives a queued job that is free to an owner; `None` if it is not queued, is being deleted, or has an owner.

@@ -8,14 +8,15 @@ mod audit;
 mod claim;
 mod insert;
 mod journal;
+mod lease;
 mod requests;
 mod sandboxes;
 mod texts;
 
 pub(crate) use audit::YardNote;
-pub(crate) use claim::{JobLease, LeasedJob};
 pub(crate) use insert::{FoundKey, InsertDecision, NewJobWrite, RepeatedKey, answer_repeat};
 pub(crate) use journal::{AppendDecision, SayDecision, StoredEntry};
+pub(crate) use lease::{JobLease, LeasedJob};
 pub(crate) use requests::CancelDecision;
 pub(crate) use sandboxes::{SandboxFate, fate_of, write_sandbox};
 #[cfg(test)]

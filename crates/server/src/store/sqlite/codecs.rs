@@ -9,12 +9,12 @@ use crate::store::StoreError;
 use crate::store::values::{NamedValue, damaged, text};
 
 /// The columns of a found row, taken one after the other.
-pub(super) struct Columns<'a> {
+pub(super) struct SqliteColumns<'a> {
     row: &'a Row<'a>,
     next: usize,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> SqliteColumns<'a> {
     pub(super) fn new(row: &'a Row<'a>) -> Self {
         Self { row, next: 0 }
     }
@@ -39,10 +39,10 @@ impl<'a> Columns<'a> {
 pub(super) mod plain {
     use rusqlite::types::{FromSql, ToSql};
 
-    use super::{Columns, StoreError};
+    use super::{SqliteColumns, StoreError};
 
     pub(in super::super) fn read<T: FromSql>(
-        columns: &mut Columns<'_>,
+        columns: &mut SqliteColumns<'_>,
         _column: &'static str,
         field: &mut T,
     ) -> Result<(), StoreError> {
@@ -56,17 +56,17 @@ pub(super) mod plain {
 }
 
 pub(super) mod word {
-    use super::{Columns, NamedValue, StoreError, damaged};
+    use super::{NamedValue, SqliteColumns, StoreError, damaged};
 
     pub(in super::super) fn take<T: NamedValue>(
-        columns: &mut Columns<'_>,
+        columns: &mut SqliteColumns<'_>,
         column: &'static str,
     ) -> Result<T, StoreError> {
         damaged(columns.take_text(column)?.and_then(T::of_name), column)
     }
 
     pub(in super::super) fn read<T: NamedValue>(
-        columns: &mut Columns<'_>,
+        columns: &mut SqliteColumns<'_>,
         column: &'static str,
         field: &mut T,
     ) -> Result<(), StoreError> {
@@ -80,17 +80,17 @@ pub(super) mod word {
 }
 
 pub(super) mod maybe_word {
-    use super::{Columns, NamedValue, StoreError, damaged};
+    use super::{NamedValue, SqliteColumns, StoreError, damaged};
 
     pub(in super::super) fn take<T: NamedValue>(
-        columns: &mut Columns<'_>,
+        columns: &mut SqliteColumns<'_>,
         column: &'static str,
     ) -> Result<Option<T>, StoreError> {
         columns.take_text(column)?.map(|name| damaged(T::of_name(name), column)).transpose()
     }
 
     pub(in super::super) fn read<T: NamedValue>(
-        columns: &mut Columns<'_>,
+        columns: &mut SqliteColumns<'_>,
         column: &'static str,
         field: &mut Option<T>,
     ) -> Result<(), StoreError> {
@@ -104,10 +104,10 @@ pub(super) mod maybe_word {
 }
 
 pub(super) mod json {
-    use super::{Columns, StoreError, damaged};
+    use super::{SqliteColumns, StoreError, damaged};
 
     pub(in super::super) fn take<T: serde::de::DeserializeOwned>(
-        columns: &mut Columns<'_>,
+        columns: &mut SqliteColumns<'_>,
         column: &'static str,
     ) -> Result<T, StoreError> {
         let text = columns.take_text(column)?;
@@ -116,10 +116,10 @@ pub(super) mod json {
 }
 
 pub(super) mod maybe_json {
-    use super::{Columns, StoreError, damaged, text};
+    use super::{SqliteColumns, StoreError, damaged, text};
 
     pub(in super::super) fn read<T: serde::de::DeserializeOwned>(
-        columns: &mut Columns<'_>,
+        columns: &mut SqliteColumns<'_>,
         column: &'static str,
         field: &mut Option<T>,
     ) -> Result<(), StoreError> {
@@ -137,11 +137,11 @@ pub(super) mod maybe_json {
 
 /// The artifact is two columns, because totals are summed over one of them.
 pub(super) mod artifact_sha256 {
-    use super::{Columns, StoreError};
+    use super::{SqliteColumns, StoreError};
     use crate::job::ArtifactRow;
 
     pub(in super::super) fn read(
-        columns: &mut Columns<'_>,
+        columns: &mut SqliteColumns<'_>,
         _column: &'static str,
         field: &mut Option<ArtifactRow>,
     ) -> Result<(), StoreError> {
@@ -157,11 +157,11 @@ pub(super) mod artifact_sha256 {
 
 /// Behind `artifact_sha256`, which makes the row.
 pub(super) mod artifact_bytes {
-    use super::{Columns, StoreError};
+    use super::{SqliteColumns, StoreError};
     use crate::job::ArtifactRow;
 
     pub(in super::super) fn read(
-        columns: &mut Columns<'_>,
+        columns: &mut SqliteColumns<'_>,
         _column: &'static str,
         field: &mut Option<ArtifactRow>,
     ) -> Result<(), StoreError> {

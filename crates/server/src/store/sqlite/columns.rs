@@ -3,7 +3,9 @@
 
 use rusqlite::{Connection, Row, Statement};
 
-use super::codecs::{Columns, artifact_bytes, artifact_sha256, json, maybe_json, maybe_word, plain, word};
+use super::codecs::{
+    SqliteColumns, artifact_bytes, artifact_sha256, json, maybe_json, maybe_word, plain, word,
+};
 use crate::job::JobRow;
 use crate::store::StoreError;
 use crate::store::columns::job_columns;
@@ -64,18 +66,18 @@ const UPDATE: &str = job_columns!(update_sql);
 
 /// Decodes a row of `jobs`. A value that no release writes is reported as damage.
 pub(super) fn read(found: &Row<'_>) -> Result<JobRow, StoreError> {
-    read_columns(&mut Columns::new(found))
+    read_columns(&mut SqliteColumns::new(found))
 }
 
 /// One row and its lease.
 pub(super) fn read_leased(found: &Row<'_>) -> Result<LeasedJob, StoreError> {
-    let mut columns = Columns::new(found);
+    let mut columns = SqliteColumns::new(found);
     let row = read_columns(&mut columns)?;
     let lease = JobLease { owner: columns.take()?, until_ms: columns.take()? };
     Ok(LeasedJob { row, lease })
 }
 
-fn read_columns(columns: &mut Columns<'_>) -> Result<JobRow, StoreError> {
+fn read_columns(columns: &mut SqliteColumns<'_>) -> Result<JobRow, StoreError> {
     let number = columns.take()?;
     let id = word::take(columns, "job id")?;
     let kind = word::take(columns, "kind")?;

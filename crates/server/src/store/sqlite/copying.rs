@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params, params_from_ite
 
 use super::{columns, connect, make_private, read, sandboxes, schema};
 use crate::job::{AuditRow, JobRow, SandboxRow};
-use crate::store::copying::{CopiedTable, CopiedValue, CopySide, JOB_TABLES};
+use crate::store::copy_side::{CopiedTable, CopiedValue, CopySide, JOB_TABLES};
 use crate::store::rules::JobLease;
 use crate::store::sealing::{StoreSealer, file_place, request_place};
 use crate::store::values::text;

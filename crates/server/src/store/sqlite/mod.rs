@@ -35,17 +35,19 @@ pub(super) use self::copying::SqliteCopy;
 
 use self::counts::Counts;
 use self::log_reserve::LogReserve;
-use self::writer::{BUSY_TIMEOUT, WriteTools, Writer};
+use self::writer::{BUSY_TIMEOUT, SqliteTools, SqliteWriter};
 use super::sealing::StoreSealer;
 use super::watch::Watchers;
 use super::{
-    Appended, AuditOf, AuditSigner, Change, ChunkRow, EndedJob, EventRow, InsertJob, Inserted, JobClaim,
-    JobFence, JobRow, JobWatch, NotedEntries, OpenStoreError, Retained, Said, StateCounts, Store, StoreError,
-    StoredRequest, YardLock,
+    Appended, AuditOf, AuditSigner, EndedJob, InsertJob, Inserted, JobClaim, JobWatch, OpenStoreError,
+    Retained, Said, StateCounts, Store, StoreError, StoredRequest, YardLock,
 };
 use crate::audit::{AuditEntry, AuditLine};
 use crate::clock::Clock;
-use crate::job::{AuditRow, JobFilter, JobId, NewText, SandboxRow, StoredText, TextRow};
+use crate::job::{
+    AuditRow, Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, NewText, NotedEntries,
+    SandboxRow, StoredText, TextRow,
+};
 
 /// Connections for reading; reads take microseconds, so a few serve many.
 const READERS: usize = 4;
@@ -56,7 +58,7 @@ const CACHED_STATEMENTS: usize = 64;
 
 /// The database of one yard, with one writer thread and a few readers.
 pub(crate) struct SqliteStore {
-    writer: Option<Writer>,
+    writer: Option<SqliteWriter>,
     thread: Option<std::thread::JoinHandle<()>>,
     readers: Vec<Mutex<Connection>>,
     signer: AuditSigner,
@@ -99,11 +101,12 @@ impl SqliteStore {
             })
             .collect::<Result<_, _>>()?;
         let watchers = Watchers::default();
-        let tools = WriteTools { signer: signer.clone(), sealer: Arc::clone(&sealer), clock };
+        let tools = SqliteTools { signer: signer.clone(), sealer: Arc::clone(&sealer), clock };
         // After the first writes, which made the log.
         let reserve = LogReserve::new(&path);
-        let (writer, thread) = Writer::start(connection, reserve, watchers.clone(), counts_sender, tools)
-            .map_err(OpenStoreError::Thread)?;
+        let (writer, thread) =
+            SqliteWriter::start(connection, reserve, watchers.clone(), counts_sender, tools)
+                .map_err(OpenStoreError::Thread)?;
         Ok(Self {
             writer: Some(writer),
             thread: Some(thread),
@@ -129,7 +132,7 @@ impl SqliteStore {
         work(&reader.lock())
     }
 
-    fn writer(&self) -> Result<&Writer, StoreError> {
+    fn writer(&self) -> Result<&SqliteWriter, StoreError> {
         self.writer.as_ref().ok_or_else(|| StoreError::Closed("stopped".into()))
     }
 }

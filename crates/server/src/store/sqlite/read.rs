@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, typ
 use sandyard_api::JobIdPrefix;
 use sandyard_protocol::{JournalRow, OutputStream};
 
-use super::codecs::{Columns, word};
+use super::codecs::{SqliteColumns, word};
 use super::columns::{self, select_jobs, select_sql};
 use crate::audit::AuditLine;
 use crate::job::{AuditRow, ChunkRow, EventRow, InputFile, JobFence, JobFilter, JobId, JobRow};
@@ -57,7 +57,7 @@ pub(super) fn leases(connection: &Connection, owner: &str) -> Result<Vec<(JobFen
     let mut rows = statement.query([owner])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let mut columns = Columns::new(row);
+        let mut columns = SqliteColumns::new(row);
         let fence = JobFence { job: word::take(&mut columns, "job id")?, epoch: columns.take()? };
         found.push((fence, JobLease { owner: columns.take()?, until_ms: columns.take()? }));
     }

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use sandyard_protocol::Secret;
 use sandyard_sandbox::driver::SandboxId;
 
-use super::codecs::{Columns, json, maybe_word, word};
+use super::codecs::{SqliteColumns, json, maybe_word, word};
 use crate::job::SandboxRow;
 use crate::job::apply::SandboxWrite;
 use crate::store::StoreError;
@@ -39,7 +39,7 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<SandboxRow>, StoreError
 }
 
 fn read(row: &Row<'_>) -> Result<SandboxRow, StoreError> {
-    let mut columns = Columns::new(row);
+    let mut columns = SqliteColumns::new(row);
     Ok(SandboxRow {
         id: word::take(&mut columns, "sandbox id")?,
         driver: columns.take()?,

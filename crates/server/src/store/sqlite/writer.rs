@@ -34,11 +34,11 @@ pub(super) struct Writing<'a> {
     /// Jobs to wake after the commit.
     pub(super) touched: Vec<JobId>,
     pub(super) counts: Counts,
-    tools: &'a WriteTools,
+    tools: &'a SqliteTools,
 }
 
 /// The keys and the clock of a store.
-pub(super) struct WriteTools {
+pub(super) struct SqliteTools {
     pub(super) signer: AuditSigner,
     pub(super) sealer: Arc<StoreSealer>,
     pub(super) clock: Clock,
@@ -109,19 +109,19 @@ impl<T: Send> WriteOperation for PendingWrite<T> {
 
 /// Sends operations to the thread. Dropping the last one ends it.
 #[derive(Clone)]
-pub(super) struct Writer {
+pub(super) struct SqliteWriter {
     queue: mpsc::Sender<Box<dyn WriteOperation>>,
     broken: watch::Receiver<Option<String>>,
 }
 
-impl Writer {
+impl SqliteWriter {
     /// Starts the thread, which owns the connection from then on.
     pub(super) fn start(
         connection: Connection,
         reserve: LogReserve,
         watchers: Watchers,
         counts: watch::Sender<Counts>,
-        tools: WriteTools,
+        tools: SqliteTools,
     ) -> Result<(Self, std::thread::JoinHandle<()>), std::io::Error> {
         let (queue, operations) = mpsc::channel(MAX_QUEUED_WRITES);
         let (broken_sender, broken) = watch::channel(None);
@@ -176,7 +176,7 @@ struct WriterThread {
     watchers: Watchers,
     counts: watch::Sender<Counts>,
     broken: watch::Sender<Option<String>>,
-    tools: WriteTools,
+    tools: SqliteTools,
 }
 
 /// Waiting operations, and one that was taken but belongs to the next group.

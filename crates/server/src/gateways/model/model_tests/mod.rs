@@ -8,11 +8,11 @@ mod world;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use sandyard_protocol::{StopReason, ToolCall};
+use sandyard_protocol::{ModelFailureCode, StopReason, ToolCall, limits};
 
 use super::*;
 use fake::{FakeAnswer, FakeProvider, FakeWire, KEY, full};
-use world::{BOTH, LogCapture, ModelWorld, hear, lone_gateway, models, open, question};
+use world::{BOTH, LogCapture, ModelWorld, hear, lone_gateway, models, models_with, open, question};
 
 fn text(text: &str) -> ModelEvent {
     ModelEvent::Text { text: text.into() }
@@ -272,6 +272,31 @@ async fn each_pause_is_told_with_its_count_and_trouble_ends() {
     let world = ModelWorld::with_timeouts(FakeWire::OpenAi, vec![refuse(503, "{}")], timeouts).await;
     assert_eq!(world.fail(&question()).await.code, ModelFailureCode::Unavailable);
     assert!(world.fake.asked() <= 1, "no attempt begins when the time is up");
+}
+
+/// By the paused clock, at an address where nobody listens: each attempt fails at once, and only the pauses take time.
+#[tokio::test(start_paused = true)]
+async fn with_the_defaults_trouble_lasts_ten_minutes_and_no_longer() {
+    let model = models_with(FakeWire::OpenAi, "http://127.0.0.1:1/v1", ProviderTimeouts::default());
+    let (told, mut reports) = mpsc::channel(1024);
+    let gateway = lone_gateway(model.find(None).unwrap(), told);
+    let mut client = open(&gateway);
+    let began = tokio::time::Instant::now();
+    client.send_message(&question()).await.unwrap();
+    let event: ModelEvent = client.receive_message().await.unwrap();
+    let passed = began.elapsed().as_secs();
+    let ModelEvent::Failed(failure) = event else { panic!("{event:?}") };
+    assert_eq!(failure.code, ModelFailureCode::Unavailable);
+    // The last pause that would end beyond the bound is not begun; it has a minute at most.
+    assert!((530..=600).contains(&passed), "{passed} s");
+    let mut failed = Vec::new();
+    while let Ok(report) = reports.try_recv() {
+        if let ModelReport::Pause(pause) = report {
+            assert!(pause.wait <= Duration::from_secs(60));
+            failed.push(pause.failed);
+        }
+    }
+    assert!(failed.len() > 10 && failed.is_sorted(), "{failed:?}");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! What a hostile sandbox may try, and recordings through the whole gateway.
 
+use sandyard_pipe::{FrameLimits, Framed};
 use tokio::io::AsyncWriteExt;
 
 use super::world::timeouts;

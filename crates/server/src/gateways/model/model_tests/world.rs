@@ -9,7 +9,10 @@ use tokio::io::DuplexStream;
 use tracing::field::{Field, Visit};
 use tracing::span;
 
-use sandyard_protocol::{ContextPart, JournalEntry, ModelMessage, ModelPart, ToolCall, ToolResult, ToolSpec};
+use sandyard_pipe::{Frame, FrameLimits, Framed};
+use sandyard_protocol::{
+    ContextPart, JournalEntry, ModelMessage, ModelPart, ToolCall, ToolResult, ToolSpec, limits,
+};
 
 use super::super::provider::gather;
 use super::super::*;
@@ -88,7 +91,7 @@ pub(super) fn models(kind: FakeWire, base_url: &str) -> Models {
     models_with(kind, base_url, timeouts())
 }
 
-fn models_with(kind: FakeWire, base_url: &str, timeouts: ProviderTimeouts) -> Models {
+pub(super) fn models_with(kind: FakeWire, base_url: &str, timeouts: ProviderTimeouts) -> Models {
     let provider = spec(kind).split('/').next().unwrap();
     let config = ModelConfig {
         default: Some(spec(kind).parse().unwrap()),

@@ -8,7 +8,7 @@ use super::secret::{ApiKey, Scrubber};
 
 /// The sender of one attempt.
 #[derive(Debug)]
-pub(super) struct AnswerSender<'a> {
+pub(super) struct ModelAnswerSender<'a> {
     out: &'a mpsc::Sender<ModelEvent>,
     key: Option<&'a ApiKey>,
     scrubber: Scrubber<'a>,
@@ -16,7 +16,7 @@ pub(super) struct AnswerSender<'a> {
     used: bool,
 }
 
-impl<'a> AnswerSender<'a> {
+impl<'a> ModelAnswerSender<'a> {
     pub(super) fn new(out: &'a mpsc::Sender<ModelEvent>, key: Option<&'a ApiKey>) -> Self {
         Self { out, key, scrubber: Scrubber::new(key), bytes: 0, used: false }
     }

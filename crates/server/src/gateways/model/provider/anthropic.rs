@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::failures::{AttemptError, ProviderError};
-use super::wire::{arguments_object, malformed};
+use super::tool_arguments::arguments_object;
 
 /// Tool calls in one answer. An answer with more is invalid; models ask for a few.
 const MAX_CALLS: usize = 128;
@@ -199,8 +199,8 @@ pub(super) struct AnthropicAnswer {
 impl AnthropicAnswer {
     /// Takes the data of one server-sent event. Returns the new parts of the answer.
     pub(super) fn take(&mut self, data: &str) -> Result<Vec<ModelEvent>, AttemptError> {
-        let event: AnthropicEvent =
-            serde_json::from_str(data).map_err(|_| malformed("an event of an unknown format"))?;
+        let event: AnthropicEvent = serde_json::from_str(data)
+            .map_err(|_| AttemptError::malformed("an event of an unknown format"))?;
         let mut events = Vec::new();
         match event {
             AnthropicEvent::MessageStart { message } => self.count(&message.usage),
@@ -213,7 +213,7 @@ impl AnthropicAnswer {
                 content_block: ContentBlock::ToolUse { id, name, input },
             } => {
                 if self.calls.len() >= MAX_CALLS {
-                    return Err(malformed("too many tool calls"));
+                    return Err(AttemptError::malformed("too many tool calls"));
                 }
                 self.calls.push(AnthropicCallSlot {
                     index,
@@ -226,7 +226,8 @@ impl AnthropicAnswer {
                 delta: BlockDelta::InputJsonDelta { partial_json },
             } => {
                 let slot = self.calls.iter_mut().find(|slot| slot.index == index);
-                let slot = slot.ok_or_else(|| malformed("arguments of a call that it never made"))?;
+                let slot =
+                    slot.ok_or_else(|| AttemptError::malformed("arguments of a call that it never made"))?;
                 slot.call.arguments.push_str(&partial_json);
             }
             AnthropicEvent::MessageDelta { delta, usage } => {
@@ -266,7 +267,7 @@ impl AnthropicAnswer {
     /// Ends the parsing. Returns the tool calls, then `Done`. A stream that was cut off has no answer.
     pub(super) fn finish(self) -> Result<Vec<ModelEvent>, AttemptError> {
         if !self.done {
-            return Err(malformed("an answer that breaks off"));
+            return Err(AttemptError::malformed("an answer that breaks off"));
         }
         let stop = match self.stop.as_deref() {
             Some("refusal") => StopReason::Refused,

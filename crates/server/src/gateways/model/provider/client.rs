@@ -15,12 +15,12 @@ use sandyard_protocol::{
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::answer_sender::AnswerSender;
+use super::answer_sender::ModelAnswerSender;
 use super::failures::{AttemptError, ProviderError, is_web_page, shorten, web_page};
 use super::http::ProviderTimeouts;
 use super::secret::{ApiKey, BadKey};
 use super::sse::SseEvents;
-use super::wire::{AnswerParser, WireFormat, malformed};
+use super::wire::{AnswerParser, WireFormat};
 
 /// Longest answer on the wire. The longest answers have 128,000 tokens, each in an event of some 300 bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
@@ -110,7 +110,7 @@ impl Endpoint {
         let deadline = Instant::now() + self.timeouts.trouble;
         let mut failed: u32 = 0;
         loop {
-            let mut sender = AnswerSender::new(out, self.key.as_ref());
+            let mut sender = ModelAnswerSender::new(out, self.key.as_ref());
             let (message, after) = match self.attempt(&body, call, &mut sender, deadline).await {
                 Ok(ended) => return Ok(ended),
                 Err(AttemptError::Final(failure)) => {
@@ -141,7 +141,7 @@ impl Endpoint {
         &self,
         body: &Bytes,
         call: &ModelCall,
-        sender: &mut AnswerSender<'_>,
+        sender: &mut ModelAnswerSender<'_>,
         deadline: Instant,
     ) -> Result<AnswerEnd, AttemptError> {
         // Taken for each attempt, so that a call which waits to be repeated holds no slot.
@@ -158,7 +158,7 @@ impl Endpoint {
         &self,
         body: &Bytes,
         call: &ModelCall,
-        sender: &mut AnswerSender<'_>,
+        sender: &mut ModelAnswerSender<'_>,
         deadline: Instant,
     ) -> Result<AnswerEnd, AttemptError> {
         let started = Instant::now();
@@ -181,7 +181,7 @@ impl Endpoint {
         &self,
         mut response: Response,
         mut answer: AnswerParser,
-        sender: &mut AnswerSender<'_>,
+        sender: &mut ModelAnswerSender<'_>,
         begins_by: Instant,
     ) -> Result<AnswerEnd, AttemptError> {
         let (mut events, mut bytes) = (SseEvents::default(), 0);
@@ -209,7 +209,7 @@ impl Endpoint {
                     "the provider's answer is too long",
                 ));
             }
-            events.push(&chunk).map_err(|_| malformed("an event that is too long"))?;
+            events.push(&chunk).map_err(|_| AttemptError::malformed("an event that is too long"))?;
             while let Some(data) = events.next() {
                 take(&mut answer, &data, sender).await?;
             }
@@ -233,7 +233,7 @@ impl Endpoint {
 async fn take(
     answer: &mut AnswerParser,
     data: &str,
-    sender: &mut AnswerSender<'_>,
+    sender: &mut ModelAnswerSender<'_>,
 ) -> Result<(), AttemptError> {
     for event in answer.take(data)? {
         sender.pass(event).await?;
@@ -241,7 +241,7 @@ async fn take(
     Ok(())
 }
 
-async fn end(answer: AnswerParser, sender: &mut AnswerSender<'_>) -> Result<AnswerEnd, AttemptError> {
+async fn end(answer: AnswerParser, sender: &mut ModelAnswerSender<'_>) -> Result<AnswerEnd, AttemptError> {
     for event in answer.finish()? {
         if let ModelEvent::Done { stop, usage } = event {
             sender.flush().await?;
@@ -249,7 +249,7 @@ async fn end(answer: AnswerParser, sender: &mut AnswerSender<'_>) -> Result<Answ
         }
         sender.pass(event).await?;
     }
-    Err(malformed("an answer without an end"))
+    Err(AttemptError::malformed("an answer without an end"))
 }
 
 /// Classifies a response whose status is not a success.

@@ -47,6 +47,11 @@ pub(super) enum AttemptError {
 }
 
 impl AttemptError {
+    /// The provider's answer is not valid. The next attempt may succeed.
+    pub(super) fn malformed(what: &str) -> Self {
+        Self::passing(format!("the provider sent {what}"))
+    }
+
     pub(super) fn passing(message: impl Into<String>) -> Self {
         Self::Passing { message: message.into(), after: None }
     }

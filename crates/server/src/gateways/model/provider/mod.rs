@@ -19,6 +19,7 @@ mod secret;
 mod specs;
 mod sse;
 mod table;
+mod tool_arguments;
 mod wire;
 
 pub use http::ProviderTimeouts;

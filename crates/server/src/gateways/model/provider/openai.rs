@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::failures::{AttemptError, ProviderError};
-use super::wire::{arguments_object, malformed};
+use super::tool_arguments::arguments_object;
 
 /// Tool calls in one answer. An answer with more is invalid; models ask for a few.
 const MAX_CALLS: usize = 128;
@@ -205,8 +205,8 @@ impl OpenAiAnswer {
             self.done = true;
             return Ok(Vec::new());
         }
-        let chunk: CompletionChunk =
-            serde_json::from_str(data).map_err(|_| malformed("an event of an unknown format"))?;
+        let chunk: CompletionChunk = serde_json::from_str(data)
+            .map_err(|_| AttemptError::malformed("an event of an unknown format"))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(ProviderError::of(&error).judge_in_answer());
         }
@@ -284,7 +284,7 @@ impl OpenAiAnswer {
             return Ok(&mut self.calls[known].call);
         }
         if self.calls.len() >= MAX_CALLS {
-            return Err(malformed("too many tool calls"));
+            return Err(AttemptError::malformed("too many tool calls"));
         }
         let call = ToolCall { id: String::new(), name: String::new(), arguments: String::new() };
         let new = self.calls.len();
@@ -305,10 +305,10 @@ impl OpenAiAnswer {
     /// Ends the parsing. Returns the tool calls, then `Done`. A stream that was cut off has no answer.
     pub(super) fn finish(self) -> Result<Vec<ModelEvent>, AttemptError> {
         if self.finish.is_none() && !self.done {
-            return Err(malformed("an answer that breaks off"));
+            return Err(AttemptError::malformed("an answer that breaks off"));
         }
         let stop = match self.finish.as_deref() {
-            Some("error") => return Err(malformed("an answer that ended in an error")),
+            Some("error") => return Err(AttemptError::malformed("an answer that ended in an error")),
             _ if self.refused => StopReason::Refused,
             Some("content_filter") => StopReason::Refused,
             Some("length") => StopReason::Length,
@@ -318,7 +318,7 @@ impl OpenAiAnswer {
         let mut events = Vec::with_capacity(self.calls.len() + 1);
         for (number, OpenAiCallSlot { mut call, .. }) in self.calls.into_iter().enumerate() {
             if call.name.is_empty() {
-                return Err(malformed("a call without a name"));
+                return Err(AttemptError::malformed("a call without a name"));
             }
             if call.id.is_empty() {
                 call.id = format!("call_{}_{number}", self.turn);

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use sandyard_protocol::{ModelCall, ModelEvent};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::failures::AttemptError;
 use super::openai::AnswerLimit;
@@ -103,20 +103,5 @@ impl AnswerParser {
             Self::OpenAi(answer) => answer.finish(),
             Self::Anthropic(answer) => answer.finish(),
         }
-    }
-}
-
-/// The provider's answer is not valid. The next attempt may succeed.
-pub(super) fn malformed(what: &str) -> AttemptError {
-    AttemptError::passing(format!("the provider sent {what}"))
-}
-
-/// Returns a tool call's arguments as an object, the only form that every provider accepts back. Other text that a model wrote
-/// is kept whole as a member.
-pub(super) fn arguments_object(arguments: &str) -> Value {
-    match serde_json::from_str(arguments) {
-        Ok(Value::Object(object)) => Value::Object(object),
-        _ if arguments.trim().is_empty() => json!({}),
-        _ => json!({ "malformed_arguments": arguments }),
     }
 }
