@@ -69,7 +69,7 @@ fn parameters() -> Value {
 
 /// The question of a call.
 #[derive(Debug, PartialEq, Eq)]
-enum RecallQuery {
+enum WantedRecall {
     /// Passages for a question, or versions of a file.
     Passages(Box<JournalQuestion>),
     /// An entry, from line `first`.
@@ -90,8 +90,8 @@ struct RecallArguments {
 
 async fn run(call: JournalCall<'_>) -> Result<JournalStep, JournalError> {
     let outcome = match read(call.arguments) {
-        Ok(RecallQuery::Entry { number, first }) => entry(call.journal, number, first).await?,
-        Ok(RecallQuery::Passages(question)) => {
+        Ok(WantedRecall::Entry { number, first }) => entry(call.journal, number, first).await?,
+        Ok(WantedRecall::Passages(question)) => {
             let words = words(&question.text);
             match call.journal.ask(*question).await? {
                 Some(answer) => found(&answer),
@@ -103,10 +103,10 @@ async fn run(call: JournalCall<'_>) -> Result<JournalStep, JournalError> {
     Ok(outcome.into())
 }
 
-fn read(text: &str) -> Result<RecallQuery, BadArguments> {
+fn read(text: &str) -> Result<WantedRecall, BadArguments> {
     let RecallArguments { query, scope, path, before, after, number, first } = arguments::read(&FORM, text)?;
     if let Some(number) = number {
-        return Ok(RecallQuery::Entry { number, first: first.unwrap_or(1).max(1) });
+        return Ok(WantedRecall::Entry { number, first: first.unwrap_or(1).max(1) });
     }
     let text = query.unwrap_or_default().trim().to_owned();
     let path = path.map(|path| path.trim_start_matches("/workspace/").trim_start_matches("./").to_owned());
@@ -118,7 +118,7 @@ fn read(text: &str) -> Result<RecallQuery, BadArguments> {
     }
     let question =
         JournalQuestion { text, count: MAX_PASSAGES, origins: scope, path, before, after, entry: None };
-    Ok(RecallQuery::Passages(Box::new(question)))
+    Ok(WantedRecall::Passages(Box::new(question)))
 }
 
 /// Passages with their citations, as the model reads them.
@@ -311,13 +311,13 @@ mod tests {
     #[test]
     fn nothing_to_find_is_refused() {
         assert!(read("{}").is_err() && read(r#"{"query": "x", "scope": ["all"]}"#).is_err());
-        assert_eq!(read(r#"{"number": 3}"#).unwrap(), RecallQuery::Entry { number: 3, first: 1 });
+        assert_eq!(read(r#"{"number": 3}"#).unwrap(), WantedRecall::Entry { number: 3, first: 1 });
     }
 
     #[test]
     fn a_question_is_passed_on_with_its_limits_and_passages_say_where_they_stand() {
         let text = r#"{"query": "port", "scope": ["person"], "path": "/workspace/a.py", "before": 9}"#;
-        let RecallQuery::Passages(question) = read(text).unwrap() else { panic!("an entry") };
+        let WantedRecall::Passages(question) = read(text).unwrap() else { panic!("an entry") };
         assert_eq!((question.path.as_deref(), question.before), (Some("a.py"), Some(9)));
         assert_eq!(question.origins, ["person"]);
         let passage = JournalPassage {

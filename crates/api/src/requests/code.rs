@@ -6,7 +6,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::bounds;
-use super::reader::{NumberBounds, RequestBody, read};
+use super::reader::{JsonRequest, NumberBounds, read};
 use super::refusal::{invalid, unknown_name};
 use super::schedule_rules::check_length;
 use crate::{ApiError, ErrorCode};
@@ -47,7 +47,7 @@ impl CodeRequest {
     }
 }
 
-impl RequestBody for CodeRequest {
+impl JsonRequest for CodeRequest {
     const NUMBERS: &'static [(&'static str, NumberBounds)] = &[
         ("timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
         ("idle_timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
@@ -80,7 +80,7 @@ impl KernelRequest {
     }
 }
 
-impl RequestBody for KernelRequest {}
+impl JsonRequest for KernelRequest {}
 
 /// True if a text can be the name of a kernel, an execution or a process: keeper makes short names of letters, digits and `-`.
 pub fn is_kernel_name(text: &str) -> bool {

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::bounds;
 pub use super::paths::{workspace_path, workspace_path_of_uri};
-use super::reader::{RequestBody, read};
+use super::reader::{JsonRequest, read};
 use super::refusal::{invalid, missing};
 use crate::{ApiError, ErrorCode};
 
@@ -54,7 +54,7 @@ impl FileChange {
     }
 }
 
-impl RequestBody for FileChangeBody {}
+impl JsonRequest for FileChangeBody {}
 
 fn checked_target(target: &str) -> Result<String, ApiError> {
     match workspace_path(target) {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::bounds;
-use super::reader::{NumberBounds, RequestBody, read};
+use super::reader::{JsonRequest, NumberBounds, read};
 use super::refusal::{MemberError, invalid, missing, suggest, unknown_member};
 use crate::{ApiError, ErrorCode};
 
@@ -53,7 +53,7 @@ struct GuiBody {
     wait_s: Option<u64>,
 }
 
-impl RequestBody for GuiBody {
+impl JsonRequest for GuiBody {
     const NUMBERS: &'static [(&'static str, NumberBounds)] =
         &[("wait_s", NumberBounds::Whole(bounds::WAIT_S))];
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::reader::{RequestBody, read};
+use super::reader::{JsonRequest, read};
 use crate::ApiError;
 
 /// The signals that have names here, with Linux's numbers for them.
@@ -46,7 +46,7 @@ impl SignalRequest {
     }
 }
 
-impl RequestBody for SignalRequest {}
+impl JsonRequest for SignalRequest {}
 
 /// A signal of Linux, 1 to 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //!
 //! [`RequestDeserializer`] walks a [`Value`] and rejects unknown members and wrong JSON types itself, so that every
 //! refusal has a stable code and a sentence for a person. `serde_path_to_error` adds the path of the member.
-//! Numbers are compared with [`RequestBody::NUMBERS`]; every other rule is in [`RequestBody::checked`].
+//! Numbers are compared with [`JsonRequest::NUMBERS`]; every other rule is in [`JsonRequest::checked`].
 //!
 //! `null` counts as absent in every object with fixed members, because some clients send all members they know.
 
@@ -17,7 +17,7 @@ use super::refusal::{MemberError, invalid};
 use crate::ApiError;
 
 /// A body that a client may send.
-pub(crate) trait RequestBody: DeserializeOwned {
+pub(crate) trait JsonRequest: DeserializeOwned {
     /// The bounds of number members, by path from the body.
     const NUMBERS: &'static [(&'static str, NumberBounds)] = &[];
 
@@ -34,7 +34,7 @@ pub(crate) enum NumberBounds {
 }
 
 /// Reads and checks a whole body.
-pub(crate) fn read<T: RequestBody>(body: &Value) -> Result<T, ApiError> {
+pub(crate) fn read<T: JsonRequest>(body: &Value) -> Result<T, ApiError> {
     let parsed = serde_path_to_error::deserialize::<_, T>(RequestDeserializer(body));
     match parsed {
         // The bounds make a better sentence than "not a whole number".

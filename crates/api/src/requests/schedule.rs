@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::bounds;
 use super::file_body::FileBody;
 use super::git::GitBody;
-use super::reader::{NumberBounds, RequestBody, read};
+use super::reader::{JsonRequest, NumberBounds, read};
 use super::refusal::{invalid, missing, unknown_name};
 use super::schedule_rules as rules;
 use crate::{ApiError, ErrorCode};
@@ -222,7 +222,7 @@ impl ScheduleBody {
     }
 }
 
-impl RequestBody for ScheduleBody {
+impl JsonRequest for ScheduleBody {
     const NUMBERS: &'static [(&'static str, NumberBounds)] = &[
         ("limits.cpus", NumberBounds::Real(bounds::CPUS)),
         ("limits.memory_mib", NumberBounds::Whole(bounds::MEMORY_MIB)),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::bounds;
-use super::reader::{NumberBounds, RequestBody, read};
+use super::reader::{JsonRequest, NumberBounds, read};
 use super::refusal::invalid;
 use super::schedule_rules::{check_env, check_length};
 use crate::{ApiError, ErrorCode};
@@ -51,7 +51,7 @@ impl ShellRequest {
     }
 }
 
-impl RequestBody for ShellRequest {
+impl JsonRequest for ShellRequest {
     const NUMBERS: &'static [(&'static str, NumberBounds)] = &[
         ("timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
         ("idle_timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
@@ -101,7 +101,7 @@ impl ReplyRequest {
     }
 }
 
-impl RequestBody for ReplyRequest {
+impl JsonRequest for ReplyRequest {
     const NUMBERS: &'static [(&'static str, NumberBounds)] = &[
         ("budget.steps", NumberBounds::Whole(bounds::STEPS)),
         ("budget.tokens", NumberBounds::Whole(bounds::TOKENS)),
@@ -130,7 +130,7 @@ impl ExtendRequest {
     }
 }
 
-impl RequestBody for ExtendRequest {
+impl JsonRequest for ExtendRequest {
     const NUMBERS: &'static [(&'static str, NumberBounds)] =
         &[("timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S))];
 }
@@ -168,7 +168,7 @@ impl TicketRequest {
     }
 }
 
-impl RequestBody for TicketRequest {}
+impl JsonRequest for TicketRequest {}
 
 impl<'de> Deserialize<'de> for TicketPurpose {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

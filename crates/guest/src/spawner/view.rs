@@ -84,7 +84,7 @@ pub(super) fn prepare(config: &BootConfig) -> Result<Option<MemoryGauge>, BootFa
     // The kernel allows a new proc in a user namespace only while a fully visible one is there.
     mount("proc", "/proc", "proc", no_special(), None).step(STAGE, "mount /proc")?;
     let shares_kernel = !config.link.leaves_virtual_machine();
-    let texts = ShownTexts::read(config.size.as_ref(), shares_kernel).step(STAGE, "read /proc")?;
+    let texts = ViewTexts::read(config.size.as_ref(), shares_kernel).step(STAGE, "read /proc")?;
     let covers = Covers::make(&texts.all()).step(STAGE, "make covers")?;
     for path in &config.hidden {
         hide(path, &covers)?;
@@ -111,14 +111,14 @@ pub(super) fn prepare(config: &BootConfig) -> Result<Option<MemoryGauge>, BootFa
 }
 
 /// The texts that stand for files of the kernel.
-struct ShownTexts {
+struct ViewTexts {
     /// By their names in /proc.
     proc: Vec<(String, String)>,
     /// By their paths below the covers.
     sys: Vec<(String, String)>,
 }
 
-impl ShownTexts {
+impl ViewTexts {
     /// Makes them from those of the kernel. A machine whose kernel is its own shows most of that one's.
     fn read(size: Option<&MachineSize>, shares_kernel: bool) -> io::Result<Self> {
         let stat = fs::read_to_string("/proc/stat")?;

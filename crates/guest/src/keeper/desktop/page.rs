@@ -87,13 +87,13 @@ async fn refuse(stream: &mut TcpStream, status: &str) -> std::io::Result<()> {
 
 /// The target and the WebSocket key of a request.
 #[derive(Debug, PartialEq, Eq)]
-struct RequestHead {
+struct PageRequestHead {
     target: String,
     key: Option<String>,
 }
 
 /// Reads up to the empty line, byte by byte: bytes after it belong to the WebSocket and must stay in the stream.
-async fn read_head(stream: &mut TcpStream) -> std::io::Result<Option<RequestHead>> {
+async fn read_head(stream: &mut TcpStream) -> std::io::Result<Option<PageRequestHead>> {
     let mut bytes = Vec::new();
     let reading = async {
         while !bytes.ends_with(b"\r\n\r\n") && bytes.len() < HEAD_BYTES {
@@ -112,7 +112,7 @@ async fn read_head(stream: &mut TcpStream) -> std::io::Result<Option<RequestHead
     Ok(head)
 }
 
-fn parse(text: &str) -> Option<RequestHead> {
+fn parse(text: &str) -> Option<PageRequestHead> {
     let mut lines = text.strip_suffix("\r\n\r\n")?.split("\r\n");
     let mut words = lines.next()?.split(' ');
     let (Some("GET"), Some(target), Some("HTTP/1.1"), None) =
@@ -124,13 +124,13 @@ fn parse(text: &str) -> Option<RequestHead> {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("sec-websocket-key").then(|| value.trim().to_owned())
     };
-    Some(RequestHead { target: target.to_owned(), key: lines.find_map(field) })
+    Some(PageRequestHead { target: target.to_owned(), key: lines.find_map(field) })
 }
 
 async fn upgrade(
     viewers: &Arc<Viewers>,
     mut stream: TcpStream,
-    head: &RequestHead,
+    head: &PageRequestHead,
     query: &str,
 ) -> std::io::Result<()> {
     let Some(key) = &head.key else { return refuse(&mut stream, "400 Bad Request").await };
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_head_is_one_plain_get() {
         let head = parse("GET /socket?control=1 HTTP/1.1\r\nHost: x\r\nSec-WebSocket-Key:  k \r\n\r\n");
-        assert_eq!(head, Some(RequestHead { target: "/socket?control=1".into(), key: Some("k".into()) }));
+        assert_eq!(head, Some(PageRequestHead { target: "/socket?control=1".into(), key: Some("k".into()) }));
         for text in
             ["", "GET /", "POST / HTTP/1.1\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "GET  / HTTP/1.1\r\n\r\n"]
         {

@@ -42,7 +42,7 @@ pub(super) struct KnownFiles {
 impl KnownFiles {
     /// Looks at the workspace, and remembers its state.
     pub(super) fn look(&mut self, workspace: &Workspace) -> Result<WorkspaceChanges, FileError> {
-        let mut look = ChangeLook::new(workspace);
+        let mut look = WorkspaceLook::new(workspace);
         look.walk()?;
         let first = self.entries.is_none();
         let before = self.entries.take().unwrap_or_default();
@@ -86,7 +86,7 @@ impl KnownFiles {
     }
 }
 
-struct ChangeLook<'a> {
+struct WorkspaceLook<'a> {
     workspace: &'a Workspace,
     began: Instant,
     seen: BTreeMap<Vec<u8>, Stamp>,
@@ -96,7 +96,7 @@ struct ChangeLook<'a> {
     hashed: std::cell::Cell<u64>,
 }
 
-impl<'a> ChangeLook<'a> {
+impl<'a> WorkspaceLook<'a> {
     fn new(workspace: &'a Workspace) -> Self {
         let (seen, read) = (BTreeMap::new(), HashSet::new());
         Self { workspace, began: Instant::now(), seen, read, complete: true, hashed: std::cell::Cell::new(0) }

@@ -39,7 +39,7 @@ enum RelayError {
 pub(in crate::keeper) async fn serve(workers: &FileWorkers, request: Request, stream: HostStream) {
     let Some(turn) = workers.turn().await else { return };
     let (mut host_receiver, sender) = stream.split();
-    let mut host = AnswerSender { sender, answered: false };
+    let mut host = FileAnswerSender { sender, answered: false };
     let outcome = operate(workers, &request, &mut host_receiver, &mut host).await;
     // Given back before the lingering below: a host that is slow to close must not keep other operations waiting.
     drop(turn);
@@ -58,7 +58,7 @@ pub(in crate::keeper) async fn serve(workers: &FileWorkers, request: Request, st
 }
 
 /// The sending half of the host's stream.
-struct AnswerSender {
+struct FileAnswerSender {
     sender: FrameSender<ServedStream>,
     /// True once a frame was sent.
     answered: bool,
@@ -68,7 +68,7 @@ async fn operate(
     workers: &FileWorkers,
     request: &Request,
     host_receiver: &mut FrameReceiver<ServedStream>,
-    host: &mut AnswerSender,
+    host: &mut FileAnswerSender,
 ) -> Result<(), RelayError> {
     let mut worker = workers.take().await?;
     within_stall(worker.sender.send_message(request)).await?;
@@ -139,7 +139,7 @@ async fn carry_input<W: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
 async fn carry_answer<W: tokio::io::AsyncRead + Unpin>(
     input: &InputProgress,
     worker: &mut FrameReceiver<W>,
-    host: &mut AnswerSender,
+    host: &mut FileAnswerSender,
 ) -> Result<(), RelayError> {
     loop {
         let frame = match tokio::time::timeout(FILE_WORKER_STALL, worker.receive()).await {

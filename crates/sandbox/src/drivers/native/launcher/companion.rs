@@ -4,7 +4,7 @@
 //! has been in them all along. That one joins the finished machine's namespaces and forks twice, so that the
 //! spawner is PID 1 of an inner pid namespace, a child of the machine's first process, and never anywhere else.
 //!
-//! helper → companion: `SpawnerRequest` with the spawner's [`GuestFds`]. companion → helper: `CompanionReport::Made` once the
+//! helper → companion: `CompanionRequest` with the spawner's [`GuestFds`]. companion → helper: `CompanionReport::Made` once the
 //! spawner has its namespaces, `CompanionReport::Runs` once it has executed the guest, or `CompanionReport::Failed`.
 
 use std::io;
@@ -31,7 +31,7 @@ const JOINED: ThreadNameSpaceType = ThreadNameSpaceType::USER
 const OWN: libc::c_int = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWCGROUP;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SpawnerRequest {
+pub(super) struct CompanionRequest {
     pub(super) machine: i32,
     pub(super) fail_at: Option<NativeStep>,
 }
@@ -97,7 +97,7 @@ fn serve(helper: &OwnedFd) -> io::Result<()> {
     if packet.is_end() {
         return Ok(());
     }
-    let making: SpawnerRequest = decode(&packet.bytes)?;
+    let making: CompanionRequest = decode(&packet.bytes)?;
     let told = GuestFds::from_packet(packet.fds)
         .map_err(|source| NativeFailure { step: NativeStep::Spawner, object: "descriptors".into(), source })
         .and_then(|fds| make(&making, fds, helper))
@@ -105,7 +105,7 @@ fn serve(helper: &OwnedFd) -> io::Result<()> {
     tell(helper, &told)
 }
 
-fn make(making: &SpawnerRequest, fds: GuestFds, helper: &OwnedFd) -> Result<(), NativeFailure> {
+fn make(making: &CompanionRequest, fds: GuestFds, helper: &OwnedFd) -> Result<(), NativeFailure> {
     let mut steps = NativeSteps::new(making.fail_at);
     steps.run(NativeStep::Spawner, "join the machine's namespaces", || join(making.machine))?;
     let (ours, theirs) = steps.run(NativeStep::Spawner, "report socket", packets::pair)?;
@@ -132,7 +132,7 @@ fn join(machine: i32) -> io::Result<()> {
 }
 
 /// Clones the spawner and ends; in the clone, becomes the spawner.
-fn enter(making: &SpawnerRequest, fds: GuestFds, helper: &OwnedFd, report: OwnedFd) -> ! {
+fn enter(making: &CompanionRequest, fds: GuestFds, helper: &OwnedFd, report: OwnedFd) -> ! {
     let cloned = processes::clone_into(OWN, CloneParent::Caller).map_err(|source| NativeFailure {
         step: NativeStep::Spawner,
         object: "namespaces".into(),

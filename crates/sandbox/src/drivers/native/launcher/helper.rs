@@ -15,7 +15,7 @@ use rustix::fs::CWD;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
 use super::super::sys::processes::{self, CloneParent, ForkSide};
-use super::companion::{self, CompanionReport, SpawnerRequest};
+use super::companion::{self, CompanionReport, CompanionRequest};
 use super::groups::enter_groups;
 use super::guest::{self, GuestFds, GuestHeard};
 use super::machine::{self, Materials};
@@ -219,7 +219,7 @@ fn attend_machine(
     // The spawner gets a copy of the machine's mounts, so the tree must be complete before the spawner is
     // made.
     let GuestHeard::Built(inside) = guest::hear(report)? else { return Err(killed(NativeStep::Root)) };
-    let making = SpawnerRequest { machine: pid, fail_at: plan.fail_at };
+    let making = CompanionRequest { machine: pid, fail_at: plan.fail_at };
     let made = steps.run(NativeStep::Spawner, "companion", || {
         materials.spawner.send_with(companion, &making)?;
         companion::hear(companion)
