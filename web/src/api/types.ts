@@ -22,6 +22,9 @@ export type FileBody = Schemas["FileBody"];
 export type ShellView = Schemas["ShellView"];
 export type FramesView = Schemas["FramesView"];
 export type UsageSeriesView = Schemas["UsageSeriesView"];
+export type RecallView = Schemas["RecallView"];
+export type PassageView = Schemas["PassageView"];
+export type PassageSourceView = Schemas["PassageSourceView"];
 export type EventBody = Schemas["EventBody"];
 
 /** An event of a job with its number, which is the `id` field of the stream. */

@@ -7,7 +7,8 @@ import { bytes } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { notify, notifyFailure } from "../ui/notices";
 import { plain } from "../ui/plain-text";
-import { go, jobAddress } from "../ui/router";
+import { go, jobAddress, place } from "../ui/router";
+import { useStore } from "../ui/store";
 import { VirtualList } from "../ui/virtual-list";
 import type { RoomProps } from "../job/job-page";
 import { tokenLines } from "./highlight";
@@ -177,13 +178,16 @@ function ImageView({ bytes: data, path }: { bytes: Uint8Array<ArrayBuffer>; path
 
 function CodeView({ path, text, cut }: { path: string; text: string; cut: boolean }) {
   const lines = useMemo(() => tokenLines(path, text).map((tokens, index) => ({ number: index + 1, tokens })), [path, text]);
+  // A link can lead to a line.
+  const { query } = useStore(place);
+  const marked = Number(query.get("line")) || null;
   return (
     <div class="code">
       {cut && <p class="banner banner-wait"><Icon name="info" />Only the first {bytes(SHOWN_BYTES)} are shown.</p>}
       <VirtualList
-        rows={lines} version={0} keyOf={(line) => line.number} guessHeight={() => 20} label={`Content of ${path}`} role="list"
+        rows={lines} version={0} keyOf={(line) => line.number} guessHeight={() => 20} label={`Content of ${path}`} role="list" target={marked}
         render={(line) => (
-          <div class="code-line" role="listitem"><span class="code-number" aria-hidden="true">{line.number}</span>
+          <div class={`code-line${line.number === marked ? " marked" : ""}`} role="listitem"><span class="code-number" aria-hidden="true">{line.number}</span>
             <code>{line.tokens.map((token, index) => <span key={index} class={token.kind && `token-${token.kind}`}>{plain(token.text)}</span>)}{line.tokens.length === 0 && " "}</code>
           </div>
         )}
