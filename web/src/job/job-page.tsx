@@ -1,7 +1,7 @@
 // One job: its head with the actions, the timeline, and beside it one of the rooms (changes, files, terminal, desktop …).
 
 import type { ComponentType } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { messageOf } from "../api/client";
 import { isGone, readStatus } from "../api/jobs";
@@ -59,7 +59,8 @@ function useJob(id: string): { job: JobView | null; failure: unknown; refresh: (
   const [failure, setFailure] = useState<unknown>(null);
   const latest = useRef<JobView | null>(null);
   const refresh = useRef(() => {});
-  useEffect(() => {
+  // Before the first paint: what a link leads to is asked for as soon as the page knows it.
+  useLayoutEffect(() => {
     let gone = false;
     let timer = 0;
     const look = async () => {
@@ -100,7 +101,7 @@ export function JobPage({ id, room: roomName, rest }: { id: string; room: string
   const [window_, setWindow] = useState<EventWindow | null>(null);
   const { query } = useStore(place);
   const asked = Number(query.get("event")) || null;
-  useEffect(() => {
+  useLayoutEffect(() => {
     let frame = 0;
     // Many batches within one frame are one render.
     const changed = () => { frame ||= requestAnimationFrame(() => { frame = 0; setVersion((count) => count + 1); }); };
@@ -130,7 +131,7 @@ export function JobPage({ id, room: roomName, rest }: { id: string; room: string
     { keys: "g h", does: "Back to the yard", run: () => go("/") },
   ]);
 
-  useEffect(() => { document.querySelector(".tabs [aria-selected=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" }); }, [name, rooms.length]);
+  useEffect(() => { document.querySelector(".tabs [aria-selected=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" }); }, [name, rooms.length, wide]);
 
   if (isGone(failure)) {
     return <main class="page"><div class="empty"><h1>There is no such job</h1><p>It was removed, or the address is wrong.</p><a class="button" href="/">Back to the yard</a></div></main>;
