@@ -9,10 +9,11 @@ import { commandOf } from "../job/calls";
 
 /** Events in one request. */
 const PAGE_EVENTS = 1000;
-/** Events that a replay knows. Of longer jobs it plays the end; their desktop it plays whole. */
-const KEPT_EVENTS = 20_000;
-/** Characters of output that a replay keeps. */
+/** Events that a replay reads at once. Of longer jobs it plays the end first, and more of it when asked; their desktop it plays whole. */
+const PART_EVENTS = 20_000;
+/** Characters of output that a replay keeps of each part, and of all parts. */
 const KEPT_CHARACTERS = 4 * 1024 * 1024;
+const MOST_CHARACTERS = 16 * 1024 * 1024;
 /** Characters that are shown at a moment: more than fits on a screen. */
 const SHOWN_CHARACTERS = 6000;
 /** How often a job that still runs is read again. */
@@ -32,15 +33,48 @@ export interface Mark {
   tone: string;
 }
 
-export class Recording {
-  frames: Frame[] = [];
+/** What a part of the events tells. */
+class Part {
   marks: Mark[] = [];
   /** Everything printed, and how much of it there was at which time. */
   text = "";
-  #prints: { at: number; end: number }[] = [];
+  prints: { at: number; end: number }[] = [];
+
+  take(event: JobEvent): void {
+    const at = Date.parse(event.at);
+    this.marks.push({ at, event: event.id, tone: toneOf(event) });
+    const printed = printedBy(event);
+    if (!printed) return;
+    this.text += printed;
+    if (this.text.length > KEPT_CHARACTERS * 1.5) this.#forget(this.text.length - KEPT_CHARACTERS);
+    this.prints.push({ at, end: this.text.length });
+  }
+
+  /** This part and the one after it as one. */
+  before(later: Part): Part {
+    const both = new Part();
+    const shift = this.text.length;
+    both.marks = [...this.marks, ...later.marks];
+    both.text = this.text + later.text;
+    both.prints = [...this.prints, ...later.prints.map(({ at, end }) => ({ at, end: end + shift }))];
+    if (both.text.length > MOST_CHARACTERS) both.#forget(both.text.length - MOST_CHARACTERS);
+    return both;
+  }
+
+  #forget(cut: number): void {
+    this.text = this.text.slice(cut);
+    this.prints = this.prints.flatMap((print) => (print.end > cut ? [{ at: print.at, end: print.end - cut }] : []));
+  }
+}
+
+export class Recording {
+  frames: Frame[] = [];
+  #part = new Part();
   /** False until everything that there is was read. */
   complete = false;
   failure: unknown = null;
+  /** True while events before the first known one are read. */
+  readsBack = false;
   #lastEvent = 0;
   #lastFrame = 0;
   #abort = new AbortController();
@@ -49,6 +83,20 @@ export class Recording {
     private readonly job: string,
     private readonly changed: () => void,
   ) {}
+
+  get marks(): readonly Mark[] {
+    return this.#part.marks;
+  }
+
+  /** Everything printed. */
+  get text(): string {
+    return this.#part.text;
+  }
+
+  /** Events before the first known one. */
+  get unknown(): number {
+    return Math.max(0, (this.marks[0]?.event ?? 1) - 1);
+  }
 
   get begin(): number {
     return Math.min(this.marks[0]?.at ?? Infinity, this.frames[0]?.at ?? Infinity);
@@ -63,11 +111,13 @@ export class Recording {
   }
 
   /** Reads what there is, and goes on while `live` says that more comes. */
-  async load(newest: number, live: () => boolean): Promise<void> {
-    this.#lastEvent = Math.max(0, newest - KEPT_EVENTS);
+  async load(live: () => boolean): Promise<void> {
+    let begun = false;
     for (;;) {
       const more = live();
       try {
+        if (!begun) this.#lastEvent = Math.max(0, await this.#newest() - PART_EVENTS);
+        begun = true;
         await this.#readFrames();
         await this.#readEvents();
         this.complete = true;
@@ -83,6 +133,40 @@ export class Recording {
     }
   }
 
+  /** Reads back: the part before the first known event, or all from `event` on. */
+  async earlier(event = 0): Promise<void> {
+    const known = this.unknown;
+    if (this.readsBack || known === 0) return;
+    this.readsBack = true;
+    this.changed();
+    try {
+      const part = new Part();
+      let last = Math.min(event > 0 ? Math.max(0, event - 1 - PART_EVENTS / 2) : known, Math.max(0, known - PART_EVENTS));
+      while (last < known) {
+        const page = await this.#page(last, Math.min(PAGE_EVENTS, known - last));
+        if (page.length === 0) break;
+        for (const one of page) if (one.id <= known) part.take(one);
+        last = page.at(-1)?.id ?? known;
+      }
+      this.#part = part.before(this.#part);
+      this.failure = null;
+    } catch (error) {
+      if (this.#abort.signal.aborted) return;
+      this.failure = error;
+    } finally {
+      this.readsBack = false;
+      if (!this.#abort.signal.aborted) this.changed();
+    }
+  }
+
+  async #newest(): Promise<number> {
+    return (await readEvents(this.job, "tail=1&limit=1&wait=0", this.#abort.signal)).at(-1)?.id ?? 0;
+  }
+
+  #page(after: number, limit: number): Promise<JobEvent[]> {
+    return readEvents(this.job, `after=${after}&limit=${limit}&wait=0`, this.#abort.signal);
+  }
+
   async #readFrames(): Promise<void> {
     for (;;) {
       const page = await getJson<FramesView>(`/jobs/${this.job}/frames?after=${this.#lastFrame}`, this.#abort.signal);
@@ -95,26 +179,12 @@ export class Recording {
 
   async #readEvents(): Promise<void> {
     for (;;) {
-      const page = await readEvents(this.job, `after=${this.#lastEvent}&limit=${PAGE_EVENTS}&wait=0`, this.#abort.signal);
-      for (const event of page) this.#take(event);
+      const page = await this.#page(this.#lastEvent, PAGE_EVENTS);
+      for (const event of page) this.#part.take(event);
       this.#lastEvent = page.at(-1)?.id ?? this.#lastEvent;
       this.changed();
       if (page.length < PAGE_EVENTS) return;
     }
-  }
-
-  #take(event: JobEvent): void {
-    const at = Date.parse(event.at);
-    this.marks.push({ at, event: event.id, tone: toneOf(event) });
-    const printed = printedBy(event);
-    if (!printed) return;
-    this.text += printed;
-    if (this.text.length > KEPT_CHARACTERS * 1.5) {
-      const cut = this.text.length - KEPT_CHARACTERS;
-      this.text = this.text.slice(cut);
-      this.#prints = this.#prints.flatMap((print) => (print.end > cut ? [{ at: print.at, end: print.end - cut }] : []));
-    }
-    this.#prints.push({ at, end: this.text.length });
   }
 
   /** The look of the desktop at a time. */
@@ -152,7 +222,7 @@ export class Recording {
 
   /** The end of what was printed until then; characters before it are dropped. */
   printedAt(at: number): { text: string; end: number } {
-    const end = this.#prints[lastAt(this.#prints, at)]?.end ?? 0;
+    const end = this.#part.prints[lastAt(this.#part.prints, at)]?.end ?? 0;
     return { text: this.text.slice(Math.max(0, end - SHOWN_CHARACTERS), end), end };
   }
 }

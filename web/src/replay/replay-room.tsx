@@ -7,6 +7,7 @@ import { messageOf, request } from "../api/client";
 import { isTerminal } from "../api/types";
 import { moment as shownMoment } from "../job/moment";
 import type { RoomProps } from "../job/job-page";
+import { count } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { useShortcuts } from "../ui/keys";
 import { notify, notifyFailure } from "../ui/notices";
@@ -35,7 +36,7 @@ export function ReplayRoom({ job, window: window_ }: RoomProps) {
   const asked = Number(query.get("event")) || null;
 
   useEffect(() => {
-    void recording.load(window_.events.at(-1)?.id ?? 0, () => running.current);
+    void recording.load(() => running.current);
     return () => {
       recording.close();
       player.pause();
@@ -49,10 +50,12 @@ export function ReplayRoom({ job, window: window_ }: RoomProps) {
   const ready = recording.marks.length > 0;
   useEffect(() => {
     if (!ready || (asked !== null && asked === chosen.current)) return;
+    // A link to an event before what is known reads back until there.
+    if (asked !== null && asked <= recording.unknown && recording.complete) return void recording.earlier(asked);
     const at = asked === null ? null : recording.timeOf(asked);
     if (at !== null) player.seek(at);
     else if (player.at.value === 0) player.seek(recording.frames[0]?.at ?? recording.begin);
-  }, [asked, ready, recording.complete]);
+  }, [asked, ready, recording.complete, recording.unknown]);
 
   // The timeline follows, a few times in a second.
   useEffect(() => {
@@ -96,9 +99,22 @@ export function ReplayRoom({ job, window: window_ }: RoomProps) {
         {desktop && <Screen recording={recording} player={player} pictures={pictures} />}
         {(terminal || !desktop) && <TerminalText recording={recording} player={player} />}
       </div>
+      <Earlier recording={recording} />
       <Track recording={recording} version={version} player={player} onChosen={choose} />
       <Controls job={job.job_id} recording={recording} player={player} onToggle={toggle} onStep={step} onChosen={choose} terminal={terminal} />
     </div>
+  );
+}
+
+/** What a long job's replay leaves out, and the way to it. */
+function Earlier({ recording }: { recording: Recording }) {
+  const { unknown, complete, readsBack, failure } = recording;
+  if (!complete || unknown === 0) return null;
+  return (
+    <p class="replay-earlier">
+      {failure !== null ? <span class="bad-text">{messageOf(failure)}</span> : <span class="faint">{recording.frames.length > 0 ? "The desktop is here from its beginning, output" : "The replay begins"} after event {count(unknown)}.</span>}
+      <button type="button" class="quiet" disabled={readsBack} onClick={() => void recording.earlier()}><Icon name="back" />{readsBack ? "Reading …" : "Read earlier events"}</button>
+    </p>
   );
 }
 
@@ -144,7 +160,7 @@ function Controls({ job, recording, player, terminal, onToggle, onStep, onChosen
         {SPEEDS.map((times) => <option key={times} value={times}>{times}×</option>)}
       </select>
       <button type="button" class="quiet square" aria-label="Copy a link to this moment" title="Copy a link to this moment" onClick={() => void link()}><Icon name="link" /></button>
-      {terminal && <button type="button" class="quiet square" aria-label="Download the terminal as an asciicast" title="Download the terminal as an asciicast" onClick={() => void cast()}><Icon name="download" /></button>}
+      {terminal && <button type="button" class="quiet square" aria-label="Download the terminal as an asciicast" title="Download what the job printed as an asciicast. Terminals that people opened are not recorded." onClick={() => void cast()}><Icon name="download" /></button>}
     </div>
   );
 }
