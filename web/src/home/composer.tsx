@@ -3,16 +3,19 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { messageOf } from "../api/client";
-import { readRequest, schedule } from "../api/jobs";
+import { schedule } from "../api/jobs";
 import type { AvailabilityView, JobKind } from "../api/types";
 import { bytes } from "../ui/format";
 import { Icon } from "../ui/icons";
 import type { IconName } from "../ui/icons";
 import { useShortcuts } from "../ui/keys";
+import { plain } from "../ui/plain-text";
 import { go, jobAddress, place, setQuery } from "../ui/router";
 import { Store, useStore } from "../ui/store";
 import type { Draft } from "./draft";
-import { bodyOf, draftOf, EGRESS_PRESETS, EMPTY, readFiles } from "./draft";
+import { bodyOf, EGRESS_PRESETS, EMPTY } from "./draft";
+import { filesOf, joined, named } from "./dropped";
+import { Options } from "./options";
 
 const KINDS: { kind: JobKind; label: string; icon: IconName; hint: string }[] = [
   { kind: "task", label: "Task", icon: "spark", hint: "Describe what you want built. The agent works in a machine of its own." },
@@ -23,8 +26,12 @@ const KINDS: { kind: JobKind; label: string; icon: IconName; hint: string }[] = 
   { kind: "session", label: "Session", icon: "flask", hint: "An open machine: terminal, desktop, kernels and files, until you end it." },
 ];
 
-/** The draft outlives a look at another page. */
+/** Files that are named in the box. */
+const SHOWN_FILES = 12;
+
+/** The draft outlives a look at another page, and so does what it lacks of the request that it repeats. */
 export const draft = new Store<Draft>(EMPTY);
+const missing = new Store<string[]>([]);
 const change = (changes: Partial<Draft>): void => { draft.value = { ...draft.value, ...changes }; };
 
 interface ComposerProps {
@@ -35,6 +42,7 @@ interface ComposerProps {
 
 export function Composer({ availability, model }: ComposerProps) {
   const value = useStore(draft);
+  const lacks = useStore(missing);
   const { query } = useStore(place);
   const [open, setOpen] = useState(false);
   const [busy, setBusy] = useState(false);
@@ -48,8 +56,10 @@ export function Composer({ availability, model }: ComposerProps) {
   const rerun = query.get("rerun");
   useEffect(() => {
     if (!rerun) return;
-    readRequest(rerun).then((body) => {
-      draft.value = draftOf(body);
+    setFailure(null);
+    import("./repeat").then(({ repeat }) => repeat(rerun)).then((repeated) => {
+      draft.value = repeated.draft;
+      missing.value = repeated.missing;
       setOpen(true);
       setQuery({ rerun: null });
       box.current?.focus();
@@ -62,6 +72,7 @@ export function Composer({ availability, model }: ComposerProps) {
     try {
       const { job_id } = await schedule(bodyOf(draft.value));
       draft.value = { ...EMPTY, kind: draft.value.kind };
+      missing.value = [];
       go(jobAddress(job_id));
     } catch (error) {
       setFailure(messageOf(error));
@@ -69,11 +80,15 @@ export function Composer({ availability, model }: ComposerProps) {
       setBusy(false);
     }
   };
-  const take = async (files: Iterable<File>) => {
-    const added = await readFiles(files);
-    const names = new Set(added.map((file) => file.path));
-    change({ files: [...draft.value.files.filter((file) => !names.has(file.path)), ...added] });
+  const take = async (read: () => ReturnType<ReturnType<typeof filesOf>>) => {
+    try {
+      setFailure(null);
+      change({ files: await joined(draft.value.files, await read()) });
+    } catch (error) {
+      setFailure(messageOf(error));
+    }
   };
+  const pick = (files: Iterable<File>) => { const found = [...files].map(named); return take(async () => found); };
   const chosen = KINDS.find(({ kind }) => kind === value.kind);
   const needsModel = value.kind === "task" && model === "" && !value.model.trim();
 
@@ -83,7 +98,7 @@ export function Composer({ availability, model }: ComposerProps) {
       onSubmit={(event) => { event.preventDefault(); void submit(); }}
       onDragOver={(event) => { event.preventDefault(); setDragging(true); }}
       onDragLeave={() => setDragging(false)}
-      onDrop={(event) => { event.preventDefault(); setDragging(false); void take(event.dataTransfer?.files ?? []); }}
+      onDrop={(event) => { event.preventDefault(); setDragging(false); void take(filesOf(event.dataTransfer)); }}
     >
       <div class="kinds" role="radiogroup" aria-label="Kind of job">
         {KINDS.map(({ kind, label, icon }) => (
@@ -99,25 +114,34 @@ export function Composer({ availability, model }: ComposerProps) {
           class={value.kind === "task" ? "" : "mono"} aria-label={value.kind === "task" ? "Task" : "Code"} placeholder={chosen?.hint}
           onInput={(event) => change({ text: event.currentTarget.value })}
           onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); void submit(); } }}
-          onPaste={(event) => { const files = event.clipboardData?.files; if (files && files.length > 0) { event.preventDefault(); void take(files); } }}
+          onPaste={(event) => { const files = event.clipboardData?.files; if (files && files.length > 0) { event.preventDefault(); void pick(files); } }}
         />
       )}
       {value.kind === "session" && <p class="composer-hint">{chosen?.hint}</p>}
       {value.files.length > 0 && (
         <ul class="chips" aria-label="Files of the job">
-          {value.files.map((file) => (
+          {value.files.slice(0, SHOWN_FILES).map((file) => (
             <li key={file.path} class="chip">
-              <Icon name="file" /><bdi>{file.path}</bdi> <span class="faint">{bytes(file.size)}</span>
+              <Icon name="file" /><bdi>{plain(file.path)}</bdi> <span class="faint">{bytes(file.size)}</span>
               <button type="button" class="quiet square" aria-label={`Remove ${file.path}`} onClick={() => change({ files: value.files.filter((other) => other !== file) })}><Icon name="close" /></button>
             </li>
           ))}
+          {value.files.length > SHOWN_FILES && (
+            <li class="chip chip-more">and {value.files.length - SHOWN_FILES} more <button type="button" class="quiet square" aria-label="Remove all files" onClick={() => change({ files: [] })}><Icon name="close" /></button></li>
+          )}
         </ul>
       )}
-      {open && <Options value={value} availability={availability} model={model} />}
+      {lacks.length > 0 && (
+        <div class="banner banner-wait" role="note">
+          <Icon name="info" /><div class="lacks">{lacks.map((words) => <p key={words}>{plain(words)}</p>)}</div>
+          <button type="button" class="quiet square" aria-label="Dismiss" onClick={() => { missing.value = []; }}><Icon name="close" /></button>
+        </div>
+      )}
+      {open && <Options value={value} availability={availability} model={model} change={change} />}
       {needsModel && <NoModel />}
       {failure && <p class="banner banner-bad" role="alert"><Icon name="warn" />{failure}</p>}
       <div class="composer-foot">
-        <input ref={picker} type="file" multiple hidden onChange={(event) => { void take(event.currentTarget.files ?? []); event.currentTarget.value = ""; }} />
+        <input ref={picker} type="file" multiple hidden onChange={(event) => { void pick(event.currentTarget.files ?? []); event.currentTarget.value = ""; }} />
         <button type="button" class="quiet" onClick={() => picker.current?.click()}><Icon name="upload" /><span class="label">Add files</span></button>
         <button type="button" class="quiet" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="gear" /><span class="label">Options</span></button>
         <Summary value={value} />
@@ -134,6 +158,7 @@ export function Composer({ availability, model }: ComposerProps) {
 function Summary({ value }: { value: Draft }) {
   const words = [
     value.isolation !== "any" ? value.isolation : "",
+    value.flavour,
     value.egress !== "usual" ? (EGRESS_PRESETS[value.egress]?.label ?? "own hosts") : "",
     value.repository ? "repository" : "",
     value.memory ? `${value.memory} MiB` : "",
@@ -151,53 +176,5 @@ export function NoModel() {
         The recorded demo, code and sessions need none.
       </div>
     </div>
-  );
-}
-
-function Options({ value, availability, model }: { value: Draft } & ComposerProps) {
-  const drivers = availability?.drivers ?? [];
-  const isPreset = value.egress in EGRESS_PRESETS;
-  const text = (name: keyof Draft, label: string, placeholder: string, mode: "text" | "decimal" | "url" = "text") => (
-    <label class="field">
-      <span>{label}</span>
-      <input inputMode={mode} placeholder={placeholder} value={String(value[name])} onInput={(event) => change({ [name]: event.currentTarget.value })} />
-    </label>
-  );
-  return (
-    <fieldset class="options">
-      <legend class="visually-hidden">Options</legend>
-      {text("name", "Name", "from the first line")}
-      {value.kind === "task" && text("model", "Model", model || "provider/model")}
-      <label class="field">
-        <span>Isolation</span>
-        <select value={value.isolation} onChange={(event) => change({ isolation: event.currentTarget.value })}>
-          <option value="any">Strongest that works</option>
-          <option value="container">At least a container</option>
-          <option value="gvisor">At least gVisor</option>
-          <option value="vm">A virtual machine</option>
-          {drivers.map((driver) => <option key={driver.name} value={driver.name} disabled={!driver.usable}>{`Driver ${driver.name}${driver.usable ? "" : " (not usable)"}`}</option>)}
-        </select>
-      </label>
-      <label class="field">
-        <span>Network</span>
-        <select value={isPreset ? value.egress : "own"} onChange={(event) => change({ egress: event.currentTarget.value === "own" ? "example.com" : event.currentTarget.value })}>
-          {Object.entries(EGRESS_PRESETS).map(([name, { label }]) => <option key={name} value={name}>{label}</option>)}
-          <option value="own">Hosts of my own</option>
-        </select>
-      </label>
-      {!isPreset && text("egress", "Hosts", "example.com *.example.org:443")}
-      {text("repository", "Repository", "https://…", "url")}
-      {value.repository && text("reference", "Branch, tag or commit", "default branch")}
-      {text("memory", "Memory, MiB", "default", "decimal")}
-      {text("cpus", "Processors", "default", "decimal")}
-      {text("disk", "Disk, MiB", "default", "decimal")}
-      {text("minutes", "Time, minutes", "default", "decimal")}
-      {value.kind === "task" && text("budgetSteps", "Budget, steps", "default", "decimal")}
-      {value.kind === "task" && text("budgetUsd", "Budget, USD", "default", "decimal")}
-      <label class="check">
-        <input type="checkbox" checked={value.keep} onChange={(event) => change({ keep: event.currentTarget.checked })} />
-        <span>Keep the machine after the end</span>
-      </label>
-    </fieldset>
   );
 }
