@@ -6,6 +6,7 @@ import "../ui/theme";
 import SwaggerUI from "swagger-ui-dist/swagger-ui-bundle.js";
 
 import { key, setKey } from "../api/client";
+import { mendMarkup } from "./mended-markup";
 import { onlySimpleMarkup } from "./simple-markup";
 
 onlySimpleMarkup();
@@ -15,6 +16,9 @@ if (field instanceof HTMLInputElement) {
   field.value = key();
   field.addEventListener("change", () => setKey(field.value));
 }
+
+const place = document.getElementById("docs");
+if (place) mendMarkup(place);
 
 SwaggerUI({
   dom_id: "#docs",

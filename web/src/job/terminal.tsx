@@ -7,7 +7,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Icon } from "../ui/icons";
 import { useStore } from "../ui/store";
-import { isDark, theme } from "../ui/theme";
+import { isDark, colours as shownColours } from "../ui/theme";
 import type { RoomProps } from "./job-page";
 import { ShellLink } from "./shell-link";
 import { allowStyles } from "./terminal-styles";
@@ -23,7 +23,7 @@ export function TerminalRoom({ job }: RoomProps) {
   const shown = useRef<Terminal | null>(null);
   const [ended, setEnded] = useState<string | null>(null);
   const [turn, setTurn] = useState(0);
-  useStore(theme);
+  useStore(shownColours);
   useEffect(() => { if (shown.current) shown.current.options.theme = colours(); });
   const live = job.sandbox === "live";
 

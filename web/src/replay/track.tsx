@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { clock } from "../ui/format";
 import { useStore } from "../ui/store";
-import { theme } from "../ui/theme";
+import { colours } from "../ui/theme";
 import type { Player } from "./player";
 import type { Recording } from "./recording";
 
@@ -23,7 +23,7 @@ export function Track({ recording, version, player, onChosen }: TrackProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const track = useRef<HTMLDivElement>(null);
   const head = useRef<HTMLDivElement>(null);
-  useStore(theme);
+  useStore(colours);
 
   useEffect(() => {
     const element = canvas.current;
@@ -33,7 +33,7 @@ export function Track({ recording, version, player, onChosen }: TrackProps) {
     const observer = new ResizeObserver(paint);
     observer.observe(element);
     return () => observer.disconnect();
-  }, [recording, version, theme.value]);
+  }, [recording, version, colours.value]);
 
   // The head moves without a render: a moment may change with every frame of the display.
   useEffect(() => {

@@ -9,13 +9,13 @@ import { helpOpen, ShortcutHelp, useShortcuts } from "./keys";
 import { Notices, QuestionDialog } from "./notices";
 import { go, place } from "./router";
 import { Store, useStore } from "./store";
-import { isDark, theme, toggleTheme } from "./theme";
+import { colours, isDark, toggleTheme } from "./theme";
 
 const locked = new Store(false);
 whenLocked(() => { locked.value = true; });
 
 export function Shell({ children }: { children: ComponentChildren }) {
-  useStore(theme);
+  useStore(colours);
   const { path } = useStore(place);
   const current = (address: string) => (address === "/" ? path === "/" || path.startsWith("/console/jobs") : path.startsWith(address)) ? "page" : undefined;
   useShortcuts([

@@ -9,10 +9,14 @@ const kept = localStorage.getItem(KEPT);
 export const theme = new Store<Theme>(kept === "light" || kept === "dark" ? kept : "system");
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-export const isDark = (): boolean => (theme.value === "system" ? dark.matches : theme.value === "dark");
+const wanted = (): "light" | "dark" => (theme.value === "system" ? (dark.matches ? "dark" : "light") : theme.value);
+/** The colours that are shown: what draws with them by itself draws again when they change. */
+export const colours = new Store(wanted());
+export const isDark = (): boolean => colours.value === "dark";
 
 function apply(): void {
-  document.documentElement.dataset["theme"] = isDark() ? "dark" : "light";
+  document.documentElement.dataset["theme"] = wanted();
+  colours.value = wanted();
 }
 
 export function toggleTheme(): void {

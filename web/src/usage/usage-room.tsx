@@ -10,7 +10,7 @@ import type { RoomProps } from "../job/job-page";
 import { bytes, count, duration, money } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { useStore } from "../ui/store";
-import { theme } from "../ui/theme";
+import { colours } from "../ui/theme";
 import "./usage.css";
 
 type Sample = UsageSeriesView["samples"][number];
@@ -83,7 +83,7 @@ export function UsageRoom({ job }: RoomProps) {
 function PlotCard({ plot, samples }: { plot: Plot; samples: Sample[] }) {
   const place = useRef<HTMLDivElement>(null);
   const drawn = useRef<uPlot | null>(null);
-  useStore(theme);
+  useStore(colours);
   const data = useMemo<uPlot.AlignedData>(() => [samples.map(seconds), samples.map((sample, index) => plot.value(sample, samples[index - 1] ?? null))], [samples]);
   useEffect(() => {
     const element = place.current;
@@ -97,7 +97,7 @@ function PlotCard({ plot, samples }: { plot: Plot; samples: Sample[] }) {
       made.destroy();
       drawn.current = null;
     };
-  }, [theme.value]);
+  }, [colours.value]);
   useEffect(() => drawn.current?.setData(data), [data]);
   const total = plot.total(samples);
   return (
