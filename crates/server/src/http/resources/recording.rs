@@ -97,7 +97,9 @@ pub(in crate::http) async fn usage(
     Ok(Json(UsageSeriesView { samples: series.into_iter().map(sample).collect() }).into_response())
 }
 
-/// What the job printed, and the commands of a task, with their times: an asciicast (version 2) for players of terminals.
+/// What the job printed, and the commands of a task, with their times: an asciicast (version 2) for players of terminals, with at
+/// most 16 MiB of output. Terminals that people open (`GET /jobs/{id}/shell`) are not in it: the sandbox keeps the last 4 MiB of
+/// each without times, and `GET /jobs/{id}/processes/{process}` shows them while it lives.
 #[utoipa::path(
     get, path = "/jobs/{id}/terminal.cast", tag = "jobs",
     params(("id" = String, Path, description = "The job")),

@@ -83,6 +83,7 @@ fn body_of(job: NewJob) -> ScheduleBody {
         ask_timeout_s: job.task.ask_timeout_s,
         on_silence: is_task.then_some(job.task.on_silence),
         git: job.git.map(|git| GitBody { url: git.url, reference: git.reference }),
+        flavour: job.flavour.map(|flavour| flavour.as_str().to_owned()),
         ..ScheduleBody::default()
     }
 }
