@@ -22,6 +22,10 @@ EXPECTED = {
 }
 
 
+# Leaves a file, and a program of two parts for the explanation.
+JOB = "echo hello; echo oops >&2; echo kept > file.txt; echo 'x = 1' > one.py; echo 'import one' > two.py"
+
+
 def text(result):
     return "\n".join(block.text for block in result.content if block.type == "text")
 
@@ -47,7 +51,7 @@ async def refused(client, tool, /, *words, **arguments):
 
 
 async def run_a_job(client):
-    said = await ok(client, "schedule_job", kind="shell", code="echo hello; echo oops >&2; echo kept > file.txt", name="mcp", wait_s=60)
+    said = await ok(client, "schedule_job", kind="shell", code=JOB, name="mcp", wait_s=60)
     facts = json.loads(said.split("\n[end of")[0])
     assert facts["state"] == "succeeded" and facts["exit_code"] == 0, said
     assert "[end of stdout]\nhello" in said and "[end of stderr]\noops" in said, said
@@ -58,6 +62,11 @@ async def run_a_job(client):
     listed = await structured(client, "list_jobs", status="complete")
     assert [one["job_id"] for one in listed["jobs"]].count(job) == 1, listed
     assert await ok(client, "job_logs", job_id=job) == "hello\n"
+    log = await structured(client, "job_logs", job_id=job, stream="stderr")
+    assert log == {"stream": "stderr", "text": "oops\n", "left_out_bytes": 0}, log
+    explained = await structured(client, "explain_result", job_id=job)
+    files = [file for part in explained["parts"] for file in part["files"]]
+    assert sorted(files) == ["one.py", "two.py"] and "one.py" in explained["markdown"], explained
     assert job in await ok(client, "list_jobs", status="complete")
     link = await ok(client, "download_link", job_id=job)
     assert re.match(r"http://127\.0\.0\.1:\d+/jobs/", link), link
@@ -70,8 +79,7 @@ async def run_a_job(client):
 async def work_in_a_session(client):
     started = await ok(client, "schedule_job", kind="session")
     job = re.search(r"[a-z2-7]{26}", started).group()
-    while json.loads((await ok(client, "job_status", job_id=job, wait_s=1)).split("\n[end of")[0])["sandbox"] != "live":
-        pass
+    # The sandbox is still starting: the first call waits for it.
     assert "wrote 11 bytes" in await ok(client, "write_file", job_id=job, path="src/grüße.txt", content="eins\nzwei\nd")
     assert await ok(client, "read_file", job_id=job, path="/workspace/src/grüße.txt") == "eins\nzwei\nd"
     await ok(client, "edit_file", job_id=job, path="src/grüße.txt", edits=[{"old": "zwei", "new": "2"}])
@@ -82,6 +90,11 @@ async def work_in_a_session(client):
     assert "src/grüße.txt:2: 2" in await ok(client, "search_files", job_id=job, text="2")
     ran = await structured(client, "run_shell", job_id=job, command="echo out; echo err >&2; exit 4")
     assert (ran["stdout"], ran["stderr"], ran["exit_code"]) == ("out\n", "err\n", 4), ran
+    found = await structured(client, "recall", job_id=job, path="src/grüße.txt")
+    assert any(passage["text"] == "eins\nzwei\nd" for passage in found["passages"]), found
+    assert "zwei" in await ok(client, "recall", job_id=job, query="eins zwei")
+    await refused(client, "explain_result", "not_ended", job_id=job)
+    await refused(client, "reply_to_job", job_id=job, text="nobody listens")
     listed = await structured(client, "list_files", job_id=job)
     assert [entry["name"] for entry in listed["entries"]] == ["src"], listed
     link = await structured(client, "port_link", job_id=job, port=5173)
@@ -90,7 +103,10 @@ async def work_in_a_session(client):
     await refused(client, "control_kernel", "unknown_kernel", job_id=job, kernel="python-9", action="stop")
     await refused(client, "control_kernel", "unknown_kernel", job_id=job, kernel="../../schedule", action="interrupt")
     await ok(client, "write_file", job_id=job, path="gone/x", content="x")
-    await ok(client, "delete_file", job_id=job, path="gone", recursive=True)
+    folder = await structured(client, "read_file", job_id=job, path="gone")
+    assert (folder["content"], folder["listing"]["entries"][0]["name"]) == ("folder", "x"), folder
+    gone = await structured(client, "delete_file", job_id=job, path="gone", recursive=True)
+    assert gone == {"done": "deleted", "subject": "gone"}, gone
     await refused(client, "read_file", "file_not_found", job_id=job, path="gone/x")
     await ok(client, "write_file", job_id=job, path="empty", content="")
     assert await ok(client, "read_file", job_id=job, path="empty") == "[the file is empty]"
@@ -101,6 +117,7 @@ async def work_in_a_session(client):
     pixel = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
     await ok(client, "write_file", job_id=job, path="a.png", base64=base64.b64encode(pixel).decode())
     shown = await client.call_tool("read_file", {"job_id": job, "path": "a.png"})
+    assert (shown.structured_content["content"], shown.structured_content["media_type"]) == ("picture", "image/png"), shown
     assert shown.content[0].type == "image" and base64.b64decode(shown.content[0].data) == pixel
     await refused(client, "read_file", "file_not_found", job_id=job, path="nothing")
     await refused(client, "read_file", "invalid_path", job_id=job, path="../../etc/passwd")
@@ -115,7 +132,8 @@ async def look_and_compute(client, job):
     kernel = (await structured(client, "start_kernel", job_id=job, language="python"))["kernel"]
     fresh = await structured(client, "run_code", job_id=job, language="python", kernel=kernel, code="'x' in dir()")
     assert fresh["result"] == "False", fresh
-    await ok(client, "control_kernel", job_id=job, kernel=kernel, action="restart")
+    again = await structured(client, "control_kernel", job_id=job, kernel=kernel, action="restart")
+    assert again == {"done": "restarted", "subject": kernel}, again
     await ok(client, "control_kernel", job_id=job, kernel=kernel, action="stop")
     kept = (await structured(client, "list_kernels", job_id=job))["kernels"]
     assert [one["kernel"] for one in kept] == ["python"], kept
@@ -123,6 +141,7 @@ async def look_and_compute(client, job):
     assert "[exception]" in raised and "ZeroDivisionError" in raised and "\x1b" not in raised, raised
     picture = await client.call_tool("screenshot", {"job_id": job})
     assert picture.content[0].type == "image" and picture.content[0].mime_type == "image/png", text(picture)
+    assert picture.structured_content["width"] > 0 and picture.structured_content["height"] > 0, picture.structured_content
     acted = await client.call_tool("gui", {"job_id": job, "actions": [{"type": "move", "x": 5, "y": 5}, {"type": "screenshot"}]})
     assert [block.type for block in acted.content] == ["text", "text", "image"], text(acted)
 
@@ -147,6 +166,7 @@ async def main(kind, *rest):
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == EXPECTED, [tool.name for tool in tools]
         assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
+        assert all(tool.output_schema["type"] == "object" for tool in tools)
         await run_a_job(client)
         job = await work_in_a_session(client)
         if "full" in rest:

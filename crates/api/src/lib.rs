@@ -39,10 +39,12 @@ pub use sse::{SseFrame, SseParser, SseTooLong};
 pub use timestamp::Timestamp;
 pub use views::{
     AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, ContextPartView, ContextView,
-    DriverOffer, DriverState, DriverView, ExplanationView, FileEntryView, FileStatView, FrameView,
-    FramesView, GuiResultView, GuiView, HealthView, ImageBytesView, ImageView, IsolationView, JobListView,
-    JobState, JobStatus, JobView, KernelListView, KernelView, LimitsView, ListingView, PassageSourceView,
-    PassageView, ProcessListView, ProcessView, RecallView, RecordingView, SandboxState, ScheduleView,
-    SearchHitView, SearchView, SettingView, SettingsView, ShellView, StatsView, TicketView, UsageSample,
-    UsageSampleView, UsageSeriesView, UsageView, VersionView, WaitingView, WantedResource, WindowView,
+    DriverOffer, DriverState, DriverView, ExplainedPartView, ExplainedResultView, ExplanationView,
+    FileEntryView, FileStatView, FrameView, FramesView, GuiResultView, GuiView, HealthView, ImageBytesView,
+    ImageView, IsolationView, JobListView, JobState, JobStatus, JobView, KernelListView, KernelView,
+    LimitsView, ListingView, LogTextView, PassageSourceView, PassageView, ProcessListView, ProcessView,
+    ReadContent, ReadFileView, RecallView, RecordingView, SandboxState, ScheduleView, ScreenshotView,
+    SearchHitView, SearchView, SettingView, SettingsView, ShellView, StatsView, TicketView, ToolAct,
+    ToolDoneView, UsageSample, UsageSampleView, UsageSeriesView, UsageView, VersionView, WaitingView,
+    WantedResource, WindowView,
 };

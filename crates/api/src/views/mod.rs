@@ -9,6 +9,7 @@ mod processes;
 mod recall;
 mod recording;
 mod stats;
+mod tools;
 mod yard;
 
 pub use code::{CodeError, CodeEvent, CodeStatus, CodeView, KernelListView, KernelView};
@@ -23,6 +24,10 @@ pub use processes::{ProcessListView, ProcessView};
 pub use recall::{PassageSourceView, PassageView, RecallView};
 pub use recording::{FrameView, FramesView, RecordingView, UsageSample, UsageSampleView, UsageSeriesView};
 pub use stats::StatsView;
+pub use tools::{
+    ExplainedPartView, ExplainedResultView, LogTextView, ReadContent, ReadFileView, ScreenshotView, ToolAct,
+    ToolDoneView,
+};
 pub use yard::{
     AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, SettingView, SettingsView,
     VersionView,

@@ -19,9 +19,9 @@ use super::call::ApiTransport;
 use super::tools::{self, McpToolContext};
 
 const INSTRUCTIONS: &str = "Sandyard gives each job a sandbox: a Linux machine of its own. To work in one step by step, schedule_job with \
-    kind `session`, wait until job_status says `sandbox` is `live`, use run_shell, run_code, the file tools and gui with its job_id, \
+    kind `session`, use run_shell, run_code, the file tools and gui with its job_id (the first call waits for the sandbox), \
     and cancel_job when you are done. To run one script, schedule_job with `kind`, `code` and `wait_s`. To have something built by \
-    the server's own agent, schedule_job with `task`. ToolWork is kept in /workspace; download_link gives it to a person afterwards. \
+    the server's own agent, schedule_job with `task`. Work is kept in /workspace; download_link gives it to a person afterwards. \
     Sandboxes have no network except the hosts named in `egress`.";
 
 /// A client on a pair of streams could not be served.

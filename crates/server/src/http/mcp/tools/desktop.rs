@@ -1,6 +1,6 @@
 //! Tools on the desktop of a live sandbox: actions and pictures.
 
-use sandyard_api::{ApiError, GuiView};
+use sandyard_api::{ApiError, GuiView, ScreenshotView};
 use serde_json::json;
 
 use super::super::answer::{ToolAnswer, readable};
@@ -36,7 +36,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "actions"],
-        output: Some(output_schema::<GuiView>),
+        output: output_schema::<GuiView>,
         run: |context, arguments| Box::pin(act(context, arguments)),
     },
     ToolEntry {
@@ -51,7 +51,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
-        output: None,
+        output: output_schema::<ScreenshotView>,
         run: |context, arguments| Box::pin(screenshot(context, arguments)),
     },
 ];
@@ -103,7 +103,30 @@ async fn screenshot(context: McpToolContext<'_>, mut arguments: Arguments) -> Re
         .send(ApiCall::new(CallVerb::Get, format!("/jobs/{id}/screenshot.png{query}")))
         .await?
         .accepted()?;
+    let bytes = reply.bytes();
+    let (width, height) = png_size(&bytes);
     let mut answer = ToolAnswer::default();
-    answer.picture_bytes("image/png", &reply.bytes());
-    Ok(answer)
+    answer.picture_bytes("image/png", &bytes);
+    Ok(answer.with(&ScreenshotView { media_type: "image/png".to_owned(), width, height }))
+}
+
+/// Width and height of a PNG: its first chunk begins with them, after 16 bytes. Nothing else is read from the picture.
+fn png_size(bytes: &[u8]) -> (u32, u32) {
+    let number = |at: usize| {
+        let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
+        four.map_or(0, u32::from_be_bytes)
+    };
+    (number(16), number(20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_picture_is_read_and_a_torn_one_has_none() {
+        let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x05\0\0\0\x03\x20";
+        assert_eq!(png_size(png), (1280, 800));
+        assert_eq!(png_size(&png[..18]), (0, 0));
+    }
 }

@@ -3,7 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandyard_api::{
-    ApiError, EntryKind, ErrorCode, FileStatView, JobIdPrefix, ListingView, SearchView, workspace_path,
+    ApiError, EntryKind, ErrorCode, FileStatView, JobIdPrefix, ListingView, ReadContent, ReadFileView,
+    SearchView, ToolAct, ToolDoneView, workspace_path,
 };
 use serde_json::json;
 
@@ -36,7 +37,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "path"],
-        output: None,
+        output: output_schema::<ReadFileView>,
         run: |context, arguments| Box::pin(read(context, arguments)),
     },
     ToolEntry {
@@ -55,7 +56,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "path"],
-        output: Some(output_schema::<FileStatView>),
+        output: output_schema::<FileStatView>,
         run: |context, arguments| Box::pin(write(context, arguments)),
     },
     ToolEntry {
@@ -80,7 +81,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "path", "edits"],
-        output: Some(output_schema::<FileStatView>),
+        output: output_schema::<FileStatView>,
         run: |context, arguments| Box::pin(edit(context, arguments)),
     },
     ToolEntry {
@@ -96,7 +97,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "path"],
-        output: None,
+        output: output_schema::<ToolDoneView>,
         run: |context, arguments| Box::pin(delete(context, arguments)),
     },
     ToolEntry {
@@ -112,7 +113,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
-        output: Some(output_schema::<ListingView>),
+        output: output_schema::<ListingView>,
         run: |context, arguments| Box::pin(list(context, arguments)),
     },
     ToolEntry {
@@ -129,7 +130,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "text"],
-        output: Some(output_schema::<SearchView>),
+        output: output_schema::<SearchView>,
         run: |context, arguments| Box::pin(search(context, arguments)),
     },
 ];
@@ -171,21 +172,53 @@ async fn read(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<T
         ApiCall::new(CallVerb::Get, &route).header("range", format!("bytes={start}-{}", start + most - 1));
     let reply = context.send(call).await?;
     let size = size(&reply);
+    let mut view = unread(in_workspace(&path), size);
     if reply.status == 416 && start == 0 {
-        return Ok(ToolAnswer::of("[the file is empty]"));
+        view.text = Some(String::new());
+        return Ok(ToolAnswer::of("[the file is empty]").with(&view));
     }
     let reply = reply.accepted()?;
     if reply.is_json {
-        return Ok(listing(reply.view()?));
+        let mut folder: ListingView = reply.view()?;
+        let answer = listing(&mut folder);
+        let view = ReadFileView { content: ReadContent::Folder, size: None, listing: Some(folder), ..view };
+        return Ok(answer.with(&view));
     }
     let bytes = reply.bytes();
     if let Some(mime) = picture_type(&bytes).filter(|_| start == 0 && size <= PICTURE_BYTES) {
         let whole = context.send(ApiCall::new(CallVerb::Get, route)).await?.accepted()?.bytes();
         let mut answer = ToolAnswer::default();
         answer.picture_bytes(mime, &whole);
-        return Ok(answer);
+        view = ReadFileView { content: ReadContent::Picture, media_type: Some(mime.to_owned()), ..view };
+        return Ok(answer.with(&view));
     }
-    Ok(ToolAnswer::of(piece(&bytes, start, size)))
+    Ok(text_or_binary(view, &bytes, start, size))
+}
+
+fn text_or_binary(mut view: ReadFileView, bytes: &[u8], start: u64, size: u64) -> ToolAnswer {
+    let Some(TextPiece { text, next }) = piece(bytes, start, size) else {
+        view.content = ReadContent::Binary;
+        let said = format!(
+            "[not text: a file of {size} bytes; look at it with run_shell (`file`, `xxd`), or take it from the download]"
+        );
+        return ToolAnswer::of(said).with(&view);
+    };
+    let more = next.map(|next| format!("\n[bytes {start} to {next} of {size}; go on with offset {next}]"));
+    (view.text, view.next_offset) = (Some(text.clone()), next);
+    ToolAnswer::of(text + &more.unwrap_or_default()).with(&view)
+}
+
+/// A file of which nothing but its size is known: taken for text until its bytes say otherwise.
+fn unread(path: &str, size: u64) -> ReadFileView {
+    ReadFileView {
+        path: path.to_owned(),
+        content: ReadContent::Text,
+        size: Some(size),
+        text: None,
+        next_offset: None,
+        media_type: None,
+        listing: None,
+    }
 }
 
 /// The length of the whole file, by the `Content-Range` of an answer with a part of it.
@@ -194,13 +227,15 @@ fn size(reply: &ApiReply) -> u64 {
     total.and_then(|(_, total)| total.parse().ok()).unwrap_or(0)
 }
 
-/// A part of a file as text, cut between letters, and where it goes on.
-fn piece(bytes: &[u8], start: u64, size: u64) -> String {
-    let binary = || {
-        format!(
-            "[not text: a file of {size} bytes; look at it with run_shell (`file`, `xxd`), or take it from the download]"
-        )
-    };
+/// A part of a file as text.
+struct TextPiece {
+    text: String,
+    /// The byte after it, if the file goes on.
+    next: Option<u64>,
+}
+
+/// A part of a file as text, cut between letters, and where it goes on. `None` if it is not text.
+fn piece(bytes: &[u8], start: u64, size: u64) -> Option<TextPiece> {
     let torn = bytes.iter().take(3).take_while(|byte| start > 0 && *byte & 0xc0 == 0x80).count();
     let whole = &bytes[torn..];
     let text = match std::str::from_utf8(whole) {
@@ -208,16 +243,13 @@ fn piece(bytes: &[u8], start: u64, size: u64) -> String {
         Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
             std::str::from_utf8(&whole[..error.valid_up_to()]).unwrap_or_default()
         }
-        Err(_) => return binary(),
+        Err(_) => return None,
     };
     if text.contains('\0') {
-        return binary();
+        return None;
     }
     let next = start + (torn + text.len()) as u64;
-    if next >= size {
-        return text.to_owned();
-    }
-    format!("{text}\n[bytes {start} to {next} of {size}; go on with offset {next}]")
+    Some(TextPiece { text: text.to_owned(), next: (next < size).then_some(next) })
 }
 
 /// The kind of a picture, by its first bytes.
@@ -268,7 +300,8 @@ async fn delete(context: McpToolContext<'_>, mut arguments: Arguments) -> Result
     let query = if arguments.truth("recursive")? { "?recursive=1" } else { "" };
     let call = ApiCall::new(CallVerb::Delete, format!("{}{query}", route(&id, &path)?));
     context.send(call).await?.accepted()?;
-    Ok(ToolAnswer::of("deleted"))
+    Ok(ToolAnswer::of("deleted")
+        .with(&ToolDoneView { done: ToolAct::Deleted, subject: in_workspace(&path).to_owned() }))
 }
 
 async fn list(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
@@ -282,12 +315,14 @@ async fn list(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<T
     if !reply.is_json {
         return Err(ApiError::new(ErrorCode::NotADirectory, "this is a file").with_hint("read_file reads it"));
     }
-    Ok(listing(reply.view()?))
+    let mut view: ListingView = reply.view()?;
+    Ok(listing(&mut view).with(&view))
 }
 
-fn listing(mut view: ListingView) -> ToolAnswer {
+/// The entries for a model. Those beyond its bound are taken out of the view, too.
+fn listing(view: &mut ListingView) -> ToolAnswer {
     if view.entries.is_empty() {
-        return ToolAnswer::of("[the folder is empty]").with(&view);
+        return ToolAnswer::of("[the folder is empty]");
     }
     if view.entries.len() > MAX_ENTRIES {
         view.entries.truncate(MAX_ENTRIES);
@@ -303,7 +338,7 @@ fn listing(mut view: ListingView) -> ToolAnswer {
     if let Some(next) = &view.next {
         answer.text(format!("[there are more: pass after `{next}`]"));
     }
-    answer.with(&view)
+    answer
 }
 
 async fn search(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
@@ -337,12 +372,12 @@ mod tests {
     #[test]
     fn a_part_is_cut_between_letters_and_says_where_to_go_on() {
         let whole = "aü€z".as_bytes();
-        assert_eq!(piece(whole, 0, 7), "aü€z");
-        let cut = piece(&whole[..2], 0, 7);
-        assert!(cut.starts_with("a\n") && cut.ends_with("go on with offset 1]"), "{cut}");
-        assert_eq!(piece(&whole[2..], 2, 7), "€z");
-        assert!(piece(b"\xff\xfe\0", 0, 3).starts_with("[not text"));
-        assert!(piece(b"a\0b", 0, 3).starts_with("[not text"));
+        let read = |bytes, start, size| piece(bytes, start, size).map(|piece| (piece.text, piece.next));
+        assert_eq!(read(whole, 0, 7), Some(("aü€z".to_owned(), None)));
+        assert_eq!(read(&whole[..2], 0, 7), Some(("a".to_owned(), Some(1))));
+        assert_eq!(read(&whole[2..], 2, 7), Some(("€z".to_owned(), None)));
+        assert_eq!(read(b"\xff\xfe\0", 0, 3), None);
+        assert_eq!(read(b"a\0b", 0, 3), None);
     }
 
     #[test]

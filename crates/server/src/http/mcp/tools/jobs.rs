@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use sandyard_api::{
-    ApiError, JobKind, JobListView, JobState, JobView, ScheduleBody, ScheduleView, TicketView, bounds,
+    ApiError, ExplainedPartView, ExplainedResultView, JobKind, JobListView, JobState, JobView, LogTextView,
+    ScheduleBody, ScheduleView, TicketView, ToolAct, ToolDoneView, bounds,
 };
 use sandyard_explain::Explanation;
 use serde_json::{Value, json};
@@ -36,7 +37,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         effect: ToolEffect::Adds,
         properties: schedule_properties,
         required: &[],
-        output: Some(output_schema::<JobView>),
+        output: output_schema::<JobView>,
         run: |context, arguments| Box::pin(schedule(context, arguments)),
     },
     ToolEntry {
@@ -54,7 +55,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
-        output: Some(output_schema::<JobView>),
+        output: output_schema::<JobView>,
         run: |context, arguments| Box::pin(status(context, arguments)),
     },
     ToolEntry {
@@ -72,7 +73,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &[],
-        output: Some(output_schema::<JobListView>),
+        output: output_schema::<JobListView>,
         run: |context, arguments| Box::pin(list(context, arguments)),
     },
     ToolEntry {
@@ -83,7 +84,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         effect: ToolEffect::Changes,
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
-        output: Some(output_schema::<JobView>),
+        output: output_schema::<JobView>,
         run: |context, arguments| Box::pin(cancel(context, arguments)),
     },
     ToolEntry {
@@ -94,7 +95,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         effect: ToolEffect::Changes,
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
-        output: None,
+        output: output_schema::<ToolDoneView>,
         run: |context, arguments| Box::pin(delete(context, arguments)),
     },
     ToolEntry {
@@ -110,7 +111,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "text"],
-        output: None,
+        output: output_schema::<ToolDoneView>,
         run: |context, arguments| Box::pin(reply(context, arguments)),
     },
     ToolEntry {
@@ -128,7 +129,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
-        output: None,
+        output: output_schema::<LogTextView>,
         run: |context, arguments| Box::pin(logs(context, arguments)),
     },
     ToolEntry {
@@ -140,7 +141,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         effect: ToolEffect::Adds,
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
-        output: Some(output_schema::<TicketView>),
+        output: output_schema::<TicketView>,
         run: |context, arguments| Box::pin(download_link(context, arguments)),
     },
     ToolEntry {
@@ -152,7 +153,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         effect: ToolEffect::Reads,
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
-        output: None,
+        output: output_schema::<ExplainedResultView>,
         run: |context, arguments| Box::pin(explain(context, arguments)),
     },
 ];
@@ -303,7 +304,7 @@ async fn reply(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<
     let id = arguments.job()?;
     let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/reply")).json(&arguments.rest());
     context.send(call).await?.accepted()?;
-    Ok(ToolAnswer::of("passed on"))
+    Ok(ToolAnswer::of("passed on").with(&ToolDoneView { done: ToolAct::Replied, subject: id.to_string() }))
 }
 
 async fn logs(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
@@ -313,20 +314,29 @@ async fn logs(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<T
     let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(MAX_TEXT_BYTES);
     let path = format!("/jobs/{id}/logs?stream={}", super::files::escape(&stream));
     let reply = context.send(ApiCall::new(CallVerb::Get, path).keep(most)).await?.accepted()?;
-    Ok(ToolAnswer::of(reply.text()))
+    let left_out_bytes = reply.left_out;
+    let view = LogTextView { stream, text: reply.text(), left_out_bytes };
+    Ok(ToolAnswer::of(view.text.clone()).with(&view))
 }
 
 async fn explain(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let call = ApiCall::new(CallVerb::Get, format!("/jobs/{id}/explanation")).keep(MAX_EXPLANATION_BYTES);
     let explanation: Explanation = context.send(call).await?.view()?;
-    Ok(ToolAnswer::of(readable(&explanation.markdown)))
+    let parts = explanation.parts.into_iter();
+    let view = ExplainedResultView {
+        name: explanation.name,
+        summary: explanation.summary.sentence,
+        parts: parts.map(|part| ExplainedPartView { name: part.name, files: part.files }).collect(),
+        markdown: readable(&explanation.markdown),
+    };
+    Ok(ToolAnswer::of(view.markdown.clone()).with(&view))
 }
 
 async fn delete(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     context.send(ApiCall::new(CallVerb::Delete, format!("/jobs/{id}"))).await?.accepted()?;
-    Ok(ToolAnswer::of("deleted"))
+    Ok(ToolAnswer::of("deleted").with(&ToolDoneView { done: ToolAct::Deleted, subject: id.to_string() }))
 }
 
 /// The whole address of a ticket.

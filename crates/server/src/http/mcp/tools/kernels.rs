@@ -1,6 +1,6 @@
 //! Tools on the kernels of a live sandbox: list, start, interrupt, restart, stop.
 
-use sandyard_api::{ApiError, ErrorCode, KernelListView, KernelView, Language};
+use sandyard_api::{ApiError, ErrorCode, KernelListView, KernelView, Language, ToolAct, ToolDoneView};
 use serde_json::json;
 
 use super::super::answer::ToolAnswer;
@@ -18,7 +18,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         effect: ToolEffect::Reads,
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
-        output: Some(output_schema::<KernelListView>),
+        output: output_schema::<KernelListView>,
         run: |context, arguments| Box::pin(list(context, arguments)),
     },
     ToolEntry {
@@ -34,7 +34,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "language"],
-        output: Some(output_schema::<KernelView>),
+        output: output_schema::<KernelView>,
         run: |context, arguments| Box::pin(start(context, arguments)),
     },
     ToolEntry {
@@ -50,7 +50,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "kernel", "action"],
-        output: None,
+        output: output_schema::<ToolDoneView>,
         run: |context, arguments| Box::pin(control(context, arguments)),
     },
 ];
@@ -77,14 +77,15 @@ async fn control(context: McpToolContext<'_>, mut arguments: Arguments) -> Resul
     let action = arguments.needed_text("action")?;
     // A slash would lead to another route.
     let path = format!("/jobs/{id}/kernels/{}", escape(&kernel).replace('/', "%2F"));
-    let (verb, path) = match action.as_str() {
-        "interrupt" | "restart" => (CallVerb::Post, format!("{path}/{action}")),
-        "stop" => (CallVerb::Delete, path),
+    let (verb, path, done) = match action.as_str() {
+        "interrupt" => (CallVerb::Post, format!("{path}/{action}"), ToolAct::Interrupted),
+        "restart" => (CallVerb::Post, format!("{path}/{action}"), ToolAct::Restarted),
+        "stop" => (CallVerb::Delete, path, ToolAct::Stopped),
         _ => {
             let known = "`action` is one of interrupt, restart and stop";
             return Err(ApiError::new(ErrorCode::InvalidValue, known));
         }
     };
     context.send(ApiCall::new(verb, path)).await?.accepted()?;
-    Ok(ToolAnswer::of("done"))
+    Ok(ToolAnswer::of("done").with(&ToolDoneView { done, subject: kernel }))
 }

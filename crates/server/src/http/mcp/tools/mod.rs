@@ -44,8 +44,8 @@ pub(super) struct ToolEntry {
     /// The properties of its arguments, as JSON Schema.
     properties: fn() -> Value,
     required: &'static [&'static str],
-    /// The schema of its structured answer, if it has one beside the text.
-    output: Option<fn() -> Map<String, Value>>,
+    /// The schema of its structured answer.
+    output: fn() -> Map<String, Value>,
     run: for<'a> fn(McpToolContext<'a>, Arguments) -> ToolWork<'a>,
 }
 
@@ -109,13 +109,10 @@ impl ToolEntry {
             .read_only(effect == ToolEffect::Reads)
             .destructive(effect == ToolEffect::Changes)
             .open_world(false);
-        let tool = Tool::new(self.name, self.description, Arc::new(schema))
+        Tool::new(self.name, self.description, Arc::new(schema))
             .with_title(self.title)
-            .with_annotations(hints);
-        match self.output {
-            Some(output) => tool.with_raw_output_schema(Arc::new(output())),
-            None => tool,
-        }
+            .with_annotations(hints)
+            .with_raw_output_schema(Arc::new((self.output)()))
     }
 
     /// Runs the tool. Rejects arguments that its schema does not name.
@@ -166,18 +163,31 @@ mod tests {
             for (name, schema) in properties {
                 assert!(schema["description"].is_string(), "{}.{name} is not explained", entry.name);
             }
-            if let Some(output) = &tool.output_schema {
-                assert_eq!(output["type"], "object", "{}: clients refuse any other", entry.name);
-                let text = serde_json::to_string(output).unwrap();
-                for reference in text.split("\"#/").skip(1).filter_map(|rest| rest.split('"').next()) {
-                    let place = Value::Object(output.as_ref().clone());
-                    assert!(place.pointer(&format!("/{reference}")).is_some(), "{}: {reference}", entry.name);
-                }
+            let output = (entry.output)();
+            assert_eq!(output["type"], "object", "{}: clients refuse any other", entry.name);
+            let text = serde_json::to_string(&output).unwrap();
+            let place = Value::Object(output);
+            for reference in text.split("\"#/").skip(1).filter_map(|rest| rest.split('"').next()) {
+                assert!(place.pointer(&format!("/{reference}")).is_some(), "{}: {reference}", entry.name);
             }
             for needed in entry.required {
                 assert!(properties.contains_key(*needed), "{}.{needed}", entry.name);
             }
         }
+    }
+
+    #[test]
+    fn the_page_about_this_protocol_lists_every_tool_and_no_other() {
+        let page = include_str!("../../../../../../docs/MCP.md");
+        let table = page.split("## Tools").nth(1).and_then(|rest| rest.split("\n\nTo work").next()).unwrap();
+        let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+        let listed: Vec<&str> =
+            rows.flat_map(|row| row.split([',', '`', ' '])).filter(|name| !name.is_empty()).collect();
+        let mut sorted = listed.clone();
+        sorted.sort_unstable();
+        let mut names: Vec<&str> = entries().map(|entry| entry.name).collect();
+        names.sort_unstable();
+        assert_eq!(sorted, names);
     }
 
     #[test]

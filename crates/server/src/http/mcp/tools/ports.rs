@@ -26,7 +26,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[ToolEntry {
         })
     },
     required: &["job_id", "port"],
-    output: Some(output_schema::<TicketView>),
+    output: output_schema::<TicketView>,
     run: |context, arguments| Box::pin(port_link(context, arguments)),
 }];
 

@@ -33,7 +33,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "command"],
-        output: Some(output_schema::<ShellView>),
+        output: output_schema::<ShellView>,
         run: |context, arguments| Box::pin(shell(context, arguments)),
     },
     ToolEntry {
@@ -54,7 +54,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "language", "code"],
-        output: Some(output_schema::<CodeView>),
+        output: output_schema::<CodeView>,
         run: |context, arguments| Box::pin(code(context, arguments)),
     },
 ];
