@@ -1,5 +1,7 @@
 //! Drivers through the warden's socket: the same suite, and what a server in wrong hands can't do.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 #[expect(dead_code, reason = "the native driver's own suite looks at the host more closely")]
 mod host_eye;
 #[expect(dead_code, reason = "the native driver's own suite opens yards in more ways")]
@@ -180,4 +182,18 @@ async fn a_server_learns_of_images_refusals_and_the_end() {
     refuse(theirs, "no control groups".to_owned()).await.unwrap();
     let refused = WardenClient::open(ours, places()).await;
     assert!(matches!(refused, Err(OpenWardenError::Refused(reason)) if reason == "no control groups"));
+}
+
+/// A driver that can be opened only after the server came has no boot time before.
+#[tokio::test]
+async fn a_report_brings_the_boot_time_of_a_driver_that_opened_late() {
+    let home = tempfile::tempdir().unwrap();
+    let world = FakeWorld::new(home.path());
+    let (socket, _, _) = served(vec![Arc::new(FakeDriver::new(world.clone()))], home.path());
+    let client = WardenClient::open(socket, WorkspacePlaces::plain(home.path())).await.unwrap();
+    let driver = client.drivers().remove(0);
+    assert_eq!(driver.boot_time(), Duration::ZERO);
+    world.script(|faults| faults.boot_time = Duration::from_secs(60));
+    driver.availability().await;
+    assert_eq!(driver.boot_time(), Duration::from_secs(60));
 }

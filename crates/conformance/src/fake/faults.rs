@@ -14,6 +14,8 @@ pub struct Faults {
     pub full_starts: u32,
     /// Duration of each start.
     pub start_delay: Duration,
+    /// Time that a machine may take to boot, as the driver tells it.
+    pub boot_time: Duration,
     /// Number of next stops that fail.
     pub refused_stops: u32,
     /// True if machines that start from now on never dial.

@@ -182,6 +182,10 @@ impl Driver for FakeDriver {
         Isolation { network, ..Isolation::without_network(IsolationLevel::None, "none") }
     }
 
+    fn boot_time(&self) -> Duration {
+        self.world.state().faults.boot_time
+    }
+
     async fn availability(&self) -> Availability {
         Availability::usable("in memory")
     }

@@ -107,10 +107,12 @@ pub(super) struct DriverFacts {
 pub(super) enum CallReply {
     /// The call succeeded and has nothing to tell.
     Done,
-    /// A driver's report. Its isolation may name the runtime that the attempt found.
+    /// A driver's report. Its isolation may name the runtime that the attempt found, and a driver that opened only now has
+    /// another boot time than before.
     Availability {
         report: Availability,
         isolation: Isolation,
+        boot_time_ms: u64,
     },
     /// The link comes with the packet, as a descriptor.
     Link,

@@ -26,10 +26,21 @@ pub(super) struct RemoteDriver {
     /// Position in the warden's list.
     index: usize,
     name: &'static str,
-    /// The runtime's name is known only after the first report of some drivers.
-    isolation: Mutex<Isolation>,
-    boot_time: Duration,
+    /// Facts that a report may change: some drivers are opened, and find their runtime, only when they are tried.
+    tried: Mutex<TriedFacts>,
     binds: BindSupport,
+}
+
+/// Facts of a driver as of its last report.
+struct TriedFacts {
+    isolation: Isolation,
+    boot_time: Duration,
+}
+
+impl TriedFacts {
+    fn new(isolation: Isolation, boot_time_ms: u64) -> Self {
+        Self { isolation, boot_time: Duration::from_millis(boot_time_ms) }
+    }
 }
 
 impl RemoteDriver {
@@ -43,8 +54,7 @@ impl RemoteDriver {
             connection,
             index,
             name: name.ok_or(io::ErrorKind::InvalidData)?,
-            isolation: Mutex::new(facts.isolation),
-            boot_time: Duration::from_millis(facts.boot_time_ms),
+            tried: Mutex::new(TriedFacts::new(facts.isolation, facts.boot_time_ms)),
             binds: facts.binds,
         })
     }
@@ -91,7 +101,7 @@ impl Driver for RemoteDriver {
     }
 
     fn isolation(&self) -> Isolation {
-        self.isolation.lock().clone()
+        self.tried.lock().isolation.clone()
     }
 
     fn memory_mib(&self, limits: &Limits) -> u64 {
@@ -99,17 +109,19 @@ impl Driver for RemoteDriver {
     }
 
     fn boot_time(&self) -> Duration {
-        self.boot_time
+        self.tried.lock().boot_time
     }
 
     async fn availability(&self) -> Availability {
         let read = |answer: CallAnswer| match answer.reply {
-            CallReply::Availability { report, isolation } => Some((report, isolation)),
+            CallReply::Availability { report, isolation, boot_time_ms } => {
+                Some((report, TriedFacts::new(isolation, boot_time_ms)))
+            }
             _ => None,
         };
         match self.ask(DriverCall::Availability, read).await {
-            Ok((report, isolation)) => {
-                *self.isolation.lock() = isolation;
+            Ok((report, tried)) => {
+                *self.tried.lock() = tried;
                 report
             }
             Err(fault) => {

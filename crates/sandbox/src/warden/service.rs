@@ -69,9 +69,13 @@ fn facts(driver: &dyn Driver) -> DriverFacts {
     DriverFacts {
         name: driver.name().to_owned(),
         isolation: driver.isolation(),
-        boot_time_ms: u64::try_from(driver.boot_time().as_millis()).unwrap_or(u64::MAX),
+        boot_time_ms: boot_time_ms(driver),
         binds: driver.binds(),
     }
+}
+
+fn boot_time_ms(driver: &dyn Driver) -> u64 {
+    u64::try_from(driver.boot_time().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Calls that are not answered yet.
@@ -186,7 +190,11 @@ impl OpenWarden {
             DriverCall::Availability => {
                 let Availability { verdict, offer, detail, fix } = driver.availability().await;
                 let report = Availability { verdict, offer, detail: bounded(detail), fix: fix.map(bounded) };
-                CallReply::Availability { report, isolation: driver.isolation() }
+                CallReply::Availability {
+                    report,
+                    isolation: driver.isolation(),
+                    boot_time_ms: boot_time_ms(driver),
+                }
             }
             DriverCall::PrepareImage { image } => {
                 self.telling(number, |report| async move {
