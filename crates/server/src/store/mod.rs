@@ -27,6 +27,7 @@ mod signer;
 mod sqlite;
 mod values;
 mod watch;
+mod write_weight;
 mod yard_lock;
 
 use std::path::Path;

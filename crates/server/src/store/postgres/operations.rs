@@ -7,12 +7,13 @@ use sandyard_sandbox::driver::SandboxId;
 use super::codecs::SqlValue;
 use super::columns;
 use super::group::{WantedRows, WriteGroup};
-use super::writer::{GroupedWrite, WriteWeight};
+use super::writer::GroupedWrite;
 use crate::audit::AuditEntry;
 use crate::job::apply::SandboxWrite;
 use crate::job::{Change, JobFence, JobId, JobRow, NotedEntries};
 use crate::store::rules::{self, AppendDecision, CancelDecision, InsertDecision, RepeatedKey, SayDecision};
 use crate::store::values::damaged;
+use crate::store::write_weight::WriteWeight;
 use crate::store::{Appended, InsertJob, Inserted, JobClaim, Said, StoreError};
 
 /// Adds the sandboxes that changes name, so that their rows are read with those of the jobs.

@@ -15,7 +15,7 @@ use crate::store::StoreError;
 /// Connections for reading.
 const READERS: usize = 4;
 /// Time for which a read tries again while there is no database: a restart of it takes less.
-const PATIENCE: Duration = Duration::from_secs(5);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -48,7 +48,7 @@ impl Readers {
 
     /// Returns the rows of a query. Tries again when the connection is cut: a read changes nothing.
     pub(super) async fn query(&self, sql: &str, values: &[SqlValue]) -> Result<Vec<Row>, StoreError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {
             match self.try_query(sql, values).await {
                 Err(error) if error.is_transient() && Instant::now() + PAUSE < deadline => {

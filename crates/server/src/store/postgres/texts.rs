@@ -7,10 +7,11 @@ use tokio_postgres::Row;
 use super::codecs::{PostgresColumns, SqlValue};
 use super::group::{WantedRows, WriteGroup};
 use super::readers::Readers;
-use super::writer::{GroupedWrite, WriteWeight};
+use super::writer::GroupedWrite;
 use crate::job::{JobId, NewText, StoredText, TextRow};
 use crate::store::StoreError;
 use crate::store::values::damaged;
+use crate::store::write_weight::WriteWeight;
 
 const FROM: &str = "SELECT number, entry, origin, path, at_ms, digest, bytes FROM texts \
     WHERE job = $1 AND number >= $2 ORDER BY number LIMIT $3";

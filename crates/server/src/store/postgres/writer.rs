@@ -21,13 +21,14 @@ use super::totals::TotalsChange;
 use super::write_tools::{CommitEffects, PostgresTools};
 use crate::job::JobId;
 use crate::store::StoreError;
+use crate::store::write_weight::WriteWeight;
 
 /// Writes that may wait; callers beyond it wait their turn.
 const MAX_QUEUED_WRITES: usize = 1024;
 /// Writes in one transaction: bounds how long the first of them waits, and how many rows are locked at once.
 const MAX_GROUPED_WRITES: usize = 128;
 /// Time for which a group is run again. A restart of the database takes less.
-const PATIENCE: Duration = Duration::from_secs(6);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(6);
 /// Pause before another attempt.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -40,15 +41,6 @@ const FIND_MARK: &str = "SELECT 1 FROM commits WHERE writer = $1 AND number = $2
 const ANNOUNCE: &str = "SELECT pg_notify('sandyard', $1)";
 /// A light group does not wait for the disk: its rows reach it with the next commit that does.
 const LIGHTLY: &str = "SET LOCAL synchronous_commit = off";
-
-/// Durability of a write at the time of its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WriteWeight {
-    /// The write is on the disk.
-    Synced,
-    /// The database has it: it survives the death of this process.
-    Light,
-}
 
 /// One write. It may run several times, each time in another transaction, of which at most one is committed.
 #[async_trait]
@@ -240,7 +232,7 @@ impl WriterTask {
     }
 
     async fn settle(&mut self, group: &mut [Box<dyn WaitingWrite>]) -> Result<(), StoreError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {
             let error = match self.attempt(group).await {
                 Attempt::Committed(committed) => {

@@ -21,6 +21,7 @@ use crate::job::JobId;
 use crate::store::rules::{StoreRules, WriteTime};
 use crate::store::sealing::StoreSealer;
 use crate::store::watch::Watchers;
+use crate::store::write_weight::WriteWeight;
 use crate::store::{AuditSigner, StoreError};
 
 /// Operations that may wait for the writer; callers beyond it wait their turn.
@@ -54,15 +55,6 @@ impl<'a> Writing<'a> {
     pub(super) fn sealer(&self) -> &'a StoreSealer {
         &self.tools.sealer
     }
-}
-
-/// Durability of an operation at the time of its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WriteWeight {
-    /// The operation is on the disk and survives a power cut.
-    Synced,
-    /// The operation is written to the kernel and survives the death of this process.
-    Light,
 }
 
 type WriteWork<T> = Box<dyn FnOnce(&mut Writing<'_>) -> Result<T, StoreError> + Send>;
