@@ -42,3 +42,35 @@ fn every_path_of_the_map_exists() {
     let missing: Vec<&&str> = paths.iter().filter(|path| !exists(path)).collect();
     assert!(missing.is_empty(), "ARCHITECTURE.md names paths that do not exist: {missing:?}");
 }
+
+/// The rows of the crates in ARCHITECTURE.md, highest first.
+const CRATE_ROWS: &[&[&str]] = &[
+    &["cli", "testkit"],
+    &["server", "conformance"],
+    &["programs", "reader"],
+    &["sandbox", "agent", "guest", "context"],
+    &["api", "memory", "survey", "web", "sys"],
+    &["protocol", "pipe", "explain", "syntax", "cluster", "fuzz", "layers"],
+];
+
+/// The crates of this workspace that a crate is made of, tests and build scripts aside.
+fn used_crates(name: &str) -> Vec<String> {
+    let manifest = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
+    let section = manifest.split("\n[dependencies]\n").nth(1).unwrap_or_default();
+    let section = section.split("\n[").next().unwrap_or_default();
+    let used = section.lines().filter_map(|line| line.strip_prefix("sandyard-"));
+    used.map(|line| line.split([' ', '.', '=']).next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn crates_use_crates_of_lower_rows_only() {
+    let row = |name: &str| CRATE_ROWS.iter().position(|row| row.contains(&name));
+    for name in crate_names() {
+        let own = row(&name);
+        assert!(own.is_some(), "`{name}` is in no row");
+        for used in used_crates(&name) {
+            assert!(own < row(&used), "`{name}` uses `{used}`, which is not below it");
+        }
+    }
+    assert!(used_crates("cli").contains(&"server".to_owned()), "manifests are read");
+}
