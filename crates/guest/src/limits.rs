@@ -82,7 +82,7 @@ pub const KEY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Longest hash in a key: SHA-256 in hexadecimal has 64 bytes.
 pub const KEY_TEXT_BYTES: usize = 64;
 /// How long one slow follower may hold a process back before it loses output instead.
-pub const FOLLOWER_PATIENCE: Duration = Duration::from_secs(10);
+pub const FOLLOWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between SIGTERM and SIGKILL when a limit ends a process; long enough to write a file or two.
 pub const TERMINATION_GRACE: Duration = Duration::from_secs(2);
 /// The longest grace a request may ask for, so that an end is an end.
@@ -214,15 +214,15 @@ pub mod kernels {
     pub const START_FAILURE_BYTES: usize = 2048;
 
     /// After a time limit interrupted an execution, the kernel is restarted unless it obeys within this.
-    pub const INTERRUPT_PATIENCE: Duration = Duration::from_secs(3);
+    pub const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(3);
     /// A command of bash that missed an interrupt between fork and exec gets it again after this, then after three times as long.
     pub const INTERRUPT_REPEAT: Duration = Duration::from_millis(100);
-    /// Most repeats; the last comes 1.3 s after the interrupt, well within [`INTERRUPT_PATIENCE`].
+    /// Most repeats; the last comes 1.3 s after the interrupt, well within [`INTERRUPT_TIMEOUT`].
     pub const INTERRUPT_REPEATS: u32 = 3;
     /// After the reply the idle status comes at once; a kernel that forgets it is not waited for.
-    pub const IDLE_PATIENCE: Duration = Duration::from_secs(2);
+    pub const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
     /// Most time for late output after the reply, however much there is.
-    pub const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
+    pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
     /// After a kernel's own end its last output is taken within this.
     pub const LAST_WORDS: Duration = Duration::from_millis(200);
     /// Between SIGTERM and SIGKILL when a kernel is stopped; it has nothing to save.

@@ -12,7 +12,7 @@ use crate::limits::BOOT_BYTES;
 
 const STAGE: &str = "config";
 /// Devices come up after their driver was loaded, on a slow host within a second.
-const DEVICE_PATIENCE: Duration = Duration::from_secs(30);
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 pub(super) fn read() -> Result<MachineConfig, BootFailure> {
@@ -36,9 +36,9 @@ pub(super) fn wait_for(path: &Path) -> io::Result<()> {
     wait_until(|| path.exists())
 }
 
-/// Waits for a device, up to `DEVICE_PATIENCE`.
+/// Waits for a device, up to `DEVICE_TIMEOUT`.
 pub(super) fn wait_until(mut is_there: impl FnMut() -> bool) -> io::Result<()> {
-    let deadline = Instant::now() + DEVICE_PATIENCE;
+    let deadline = Instant::now() + DEVICE_TIMEOUT;
     while !is_there() {
         if Instant::now() > deadline {
             return Err(io::ErrorKind::NotFound.into());

@@ -250,7 +250,7 @@ async fn lost(live: &mut Option<LiveKernel>) -> String {
             }
             error = live.session.idle() => {
                 // The exit of the process is a better explanation than the end of its connection, so it is waited for.
-                let gone = tokio::time::timeout(crate::limits::kernels::IDLE_PATIENCE, live.process.ended()).await;
+                let gone = tokio::time::timeout(crate::limits::kernels::IDLE_TIMEOUT, live.process.ended()).await;
                 if gone.is_err() {
                     return format!("could not be understood any more ({error}) and was ended");
                 }

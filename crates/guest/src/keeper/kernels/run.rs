@@ -10,7 +10,7 @@ use super::backend::{ExecutionVerdict, KernelReport, KernelSessionError, LiveKer
 use super::kernel::{Execution, KernelHandle, KernelOrder};
 use super::sink::ExecutionSink;
 use crate::keeper::clock::{sleep_until, sleep_until_instant};
-use crate::limits::kernels::{IDLE_PATIENCE, INTERRUPT_PATIENCE};
+use crate::limits::kernels::{IDLE_TIMEOUT, INTERRUPT_TIMEOUT};
 use crate::process_host::ProcessHost;
 
 /// The state of the kernel after an execution.
@@ -82,7 +82,7 @@ impl ExecutionRun<'_> {
                 }
                 RunEvent::Deadline(outcome) => {
                     self.interrupt().await;
-                    progress.interrupted = Some((outcome, Some(Instant::now() + INTERRUPT_PATIENCE)));
+                    progress.interrupted = Some((outcome, Some(Instant::now() + INTERRUPT_TIMEOUT)));
                 }
                 RunEvent::Disobeyed(outcome) => {
                     let why = "did not stop when it was interrupted and was ended".to_owned();
@@ -148,7 +148,7 @@ impl ExecutionRun<'_> {
         progress: &RunProgress,
         sink: &mut ExecutionSink<'_>,
     ) -> (ExecutionEnd, AfterExecution) {
-        if let Ok(exit) = tokio::time::timeout(IDLE_PATIENCE, self.live.process.ended()).await {
+        if let Ok(exit) = tokio::time::timeout(IDLE_TIMEOUT, self.live.process.ended()).await {
             return self.died(exit, progress, sink).await;
         }
         let why = format!("could not be understood any more ({error}) and was ended");

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 
 use super::segments::{Segments, TakenBytes};
 use crate::limits::{
-    BYTES_PER_TURN, DOCUMENT_RESERVE, FOLLOWER_PATIENCE, FULL_DISK_RETRY, JOB_RESERVE, SPOOL_BYTES,
+    BYTES_PER_TURN, DOCUMENT_RESERVE, FOLLOWER_TIMEOUT, FULL_DISK_RETRY, JOB_RESERVE, SPOOL_BYTES,
 };
 
 const REPLAY: u64 = REPLAY_BYTES as u64;
@@ -155,7 +155,7 @@ impl Capture {
                     if room > 0 {
                         // The disk is full: the newest output is worth more than the oldest.
                         state.segments.drop_first();
-                    } else if since.elapsed() >= FOLLOWER_PATIENCE {
+                    } else if since.elapsed() >= FOLLOWER_TIMEOUT {
                         state.leave_slow_followers_behind();
                     }
                 }

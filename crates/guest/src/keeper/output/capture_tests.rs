@@ -77,7 +77,7 @@ fn patience_with_a_slow_follower_ends() {
     let mut flow = Flow::new(Retention::Recent);
     let mut follower = Follower::new(flow.capture.clone(), 0);
     while flow.flow() == TakenBytes::Nothing {}
-    flow.capture.state().blocked_since = Instant::now().checked_sub(FOLLOWER_PATIENCE);
+    flow.capture.state().blocked_since = Instant::now().checked_sub(FOLLOWER_TIMEOUT);
     assert_eq!(flow.capture.take_from_pipe(&flow.reader).unwrap(), TakenBytes::Full);
     for _ in 0..2 * REPLAY_BYTES / CHUNK {
         assert_eq!(flow.flow(), TakenBytes::Nothing);

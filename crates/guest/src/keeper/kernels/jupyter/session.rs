@@ -20,7 +20,7 @@ use crate::keeper::kernels::backend::{ExecutionVerdict, KernelReport, KernelSess
 use crate::keeper::kernels::kernel::{Execution, ExecutionTarget};
 use crate::keeper::output::capture::{Follower, Piece};
 use crate::keeper::processes::ManagedProcess;
-use crate::limits::kernels::{DRAIN_PATIENCE, IDLE_PATIENCE, LAST_WORDS};
+use crate::limits::kernels::{DRAIN_TIMEOUT, IDLE_TIMEOUT, LAST_WORDS};
 use crate::process_host::ProcessHost;
 
 const SIGINT: i32 = 2;
@@ -162,8 +162,8 @@ impl CurrentExecution {
     /// When an answered execution counts as over, if nothing else shows it.
     fn settled_at(&self) -> Option<Instant> {
         self.reply.as_ref()?;
-        let quiet = self.replied_at.max(self.heard_at) + IDLE_PATIENCE;
-        Some(quiet.min(self.replied_at + DRAIN_PATIENCE))
+        let quiet = self.replied_at.max(self.heard_at) + IDLE_TIMEOUT;
+        Some(quiet.min(self.replied_at + DRAIN_TIMEOUT))
     }
 }
 
