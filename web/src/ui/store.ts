@@ -1,6 +1,6 @@
 // A value that components watch. The whole of the console's shared state is a handful of these.
 
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export class Store<T> {
   readonly #watchers = new Set<() => void>();
@@ -29,6 +29,12 @@ export class Store<T> {
 
 export function useStore<T>(store: Store<T>): T {
   const [, turn] = useState(0);
-  useEffect(() => store.watch(() => turn((count) => count + 1)), [store]);
-  return store.value;
+  const rendered = store.value;
+  // Before the first paint: an answer may come sooner than an effect after it, and a change that nobody watched would be lost.
+  useLayoutEffect(() => {
+    const again = () => turn((count) => count + 1);
+    if (!Object.is(store.value, rendered)) again();
+    return store.watch(again);
+  }, [store]);
+  return rendered;
 }
