@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use sandyard_pipe::{Frame, FrameError, FrameLimits, Framed, Link, LinkClosed};
 use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Request, limits};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::doors::{MachineStream, is_closed_door, only_reads};
@@ -161,8 +162,8 @@ impl Machine {
 }
 
 /// Returns the next of exactly `left` announced bytes, or `None` after the last.
-pub(super) async fn next_part(
-    stream: &mut GuestStream,
+pub(super) async fn next_part<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut Framed<S>,
     left: &mut u64,
     what: &'static str,
 ) -> Result<Option<Bytes>, MachineError> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sandyard_explain::facts::ProjectFacts;
 use sandyard_explain::{ExplainedFacts, JobNotes};
 use sandyard_sandbox::machine::Machine;
 use tokio::io::AsyncReadExt as _;
@@ -67,9 +68,32 @@ async fn run_reader(
         return Err(ExplainError::Reader(ran.words));
     }
     // Megabytes of JSON take milliseconds, which other connections of this thread must not wait for.
-    let parsed = tokio::task::spawn_blocking(move || serde_json::from_slice(&answer)).await;
-    match parsed {
-        Ok(parsed) => parsed.map_err(ExplainError::Answer),
-        Err(panicked) => Err(ExplainError::Reader(panicked.to_string())),
+    let parsed = tokio::task::spawn_blocking(move || parse(&answer)).await;
+    parsed.unwrap_or_else(|panicked| Err(ExplainError::Reader(panicked.to_string())))
+}
+
+/// Reads an answer. The job may have put a program of its own in the reader's place.
+fn parse(answer: &[u8]) -> Result<ExplainedFacts, ExplainError> {
+    let explained: ExplainedFacts = serde_json::from_slice(answer).map_err(ExplainError::Answer)?;
+    if names_its_files(&explained.facts) {
+        Ok(explained)
+    } else {
+        Err(ExplainError::Reader("its facts are about files that it does not name".to_owned()))
     }
 }
+
+/// True if every fact is about a file of the list: whoever uses a fact looks its file up there.
+fn names_its_files(facts: &ProjectFacts) -> bool {
+    let uses = facts.uses.iter().flat_map(|one| [one.from, one.to]);
+    let mut files = uses
+        .chain(facts.libraries.iter().map(|library| library.file))
+        .chain(facts.entries.iter().map(|entry| entry.file))
+        .chain(facts.routes.iter().map(|route| route.file))
+        .chain(facts.stores.iter().map(|store| store.file))
+        .chain(facts.marks.iter().map(|mark| mark.file));
+    files.all(|file| file < facts.files.len())
+}
+
+#[cfg(test)]
+#[path = "reading_tests.rs"]
+mod tests;
