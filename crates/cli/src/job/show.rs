@@ -82,6 +82,8 @@ impl OutputSink {
         if state.is_terminal() {
             return;
         }
+        // A failure is said once: with the end, which follows.
+        let reason = reason.filter(|_| state != JobState::Finishing);
         let reason = reason.map(|reason| format!(": {}", clean(reason))).unwrap_or_default();
         self.ui.faint(&format!("· {}{reason}", state.as_str()));
     }
