@@ -1,7 +1,7 @@
 //! What a model says about a project, checked against the facts.
 //!
-//! A claim cites places: a path and, if it speaks about a definition, its name. A claim without a citation, or with one that
-//! no fact supports, can't be verified and is dropped. A model may name and narrate; it can't add what is not there.
+//! A claim cites places: a path and a name that the file defines, if it defines any. A claim without a citation, or with one
+//! that no fact supports, can't be verified and is dropped. A model may name and narrate; it can't add what is not there.
 
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +98,8 @@ fn verify(facts: &ProjectFacts, claim: &ModelClaim) -> Option<VerifiedClaim> {
 fn place(facts: &ProjectFacts, citation: &ClaimCitation) -> Option<ClaimPlace> {
     let file = facts.files.iter().find(|file| file.path == citation.path)?;
     let line = match &citation.symbol {
+        // A path alone proves little: where a file defines something, the claim says what of it is meant.
+        None if !file.symbols.is_empty() => return None,
         None => 1,
         Some(name) => {
             file.symbols.iter().find(|symbol| symbol.name == *name || member(&symbol.name) == name)?.line
@@ -136,6 +138,7 @@ fn reason(facts: &ProjectFacts, claim: &ModelClaim, index: usize) -> String {
             let file = facts.files.iter().any(|file| file.path == citation.path);
             return match &citation.symbol {
                 Some(symbol) if file => format!("{} defines no {symbol}", citation.path),
+                None if file => format!("it cites {} without a symbol that the file defines", citation.path),
                 _ => format!("there is no file {}", citation.path),
             };
         }
@@ -168,7 +171,8 @@ mod tests {
             symbols: vec![symbol("load", 3), symbol("Store.put", 5)],
             hash: 0,
         };
-        ProjectFacts { files: vec![file], ..ProjectFacts::default() }
+        let style = FileFacts { path: "a/style.css".to_owned(), symbols: Vec::new(), ..file.clone() };
+        ProjectFacts { files: vec![file, style], ..ProjectFacts::default() }
     }
 
     fn claim(text: &str, citations: &[(&str, Option<&str>)]) -> ModelClaim {
@@ -187,12 +191,14 @@ mod tests {
             claim("It is fast.", &[]),
             claim("It saves.", &[("a/store.py", Some("save"))]),
             claim("It talks.", &[("b.py", None)]),
-            claim("It calls `Kafka`.", &[("a/store.py", None)]),
-            claim("   ", &[("a/store.py", None)]),
+            claim("It stores.", &[("a/store.py", None)]),
+            claim("It calls `Kafka`.", &[("a/store.py", Some("load"))]),
+            claim("   ", &[("a/store.py", Some("load"))]),
+            claim("It is styled.", &[("a/style.css", None)]),
         ];
         let checked = check_claims(&facts(), &claims);
         let lines: Vec<u32> = checked.verified.iter().map(|claim| claim.places[0].line).collect();
-        assert_eq!(lines, [3, 5]);
+        assert_eq!(lines, [3, 5, 1]);
         let reasons: Vec<&str> = checked.dropped.iter().map(|dropped| dropped.reason.as_str()).collect();
         assert_eq!(
             reasons,
@@ -200,6 +206,7 @@ mod tests {
                 "it cites no place",
                 "a/store.py defines no save",
                 "there is no file b.py",
+                "it cites a/store.py without a symbol that the file defines",
                 "nothing is called Kafka",
                 "it is empty or too long"
             ]

@@ -128,7 +128,7 @@ fn explain_with(facts: &ProjectFacts, notes: &JobNotes, changes: Option<ProjectC
     });
     Explanation {
         version: EXPLANATION_VERSION,
-        name: facts.name.clone(),
+        name: facts.project_name().to_owned(),
         summary: summary(facts),
         parts: parts.collect(),
         edges: edges(facts, &structure),

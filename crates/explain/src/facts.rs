@@ -15,6 +15,9 @@ pub struct ProjectFacts {
     pub version: u32,
     /// Name of the folder.
     pub name: String,
+    /// Name that the README gives the project.
+    #[serde(default)]
+    pub title: Option<String>,
     /// First paragraph of the README.
     pub readme: Option<String>,
     /// Source files by path.
@@ -160,6 +163,20 @@ pub struct EntryFact {
     pub name: String,
     /// Command that starts it, if it is known.
     pub command: Option<String>,
+    /// Where a manifest declares it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<DeclaredPlace>,
+}
+
+/// A line of a manifest that names a file or a module: `symbol` stands in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DeclaredPlace {
+    /// The manifest.
+    pub path: String,
+    /// Its line.
+    pub line: u32,
+    /// Text in that line.
+    pub symbol: String,
 }
 
 /// A route of an HTTP server.
@@ -280,6 +297,9 @@ pub struct LanguageShare {
 pub struct JobNotes {
     /// Commands that ended with status 0, oldest first.
     pub succeeded_commands: Vec<String>,
+    /// True if a job made the project; else somebody asked about a folder.
+    #[serde(default)]
+    pub of_job: bool,
 }
 
 impl ProjectFacts {
@@ -287,6 +307,14 @@ impl ProjectFacts {
     /// not depend on it.
     pub fn dependencies(&self) -> impl Iterator<Item = &FileUse> {
         self.uses.iter().filter(|one| one.from != one.to && one.kind != UseKind::Indirect)
+    }
+
+    /// What the project is called: by its own manifest, its README, or its folder.
+    pub fn project_name(&self) -> &str {
+        let own = self.manifests.iter().filter(|manifest| !manifest.path.contains('/'));
+        let named = own.into_iter().find_map(|manifest| manifest.name.as_deref());
+        let name = named.or(self.title.as_deref()).unwrap_or(&self.name);
+        if name.is_empty() { "This project" } else { name }
     }
 
     /// Languages of the program and its tests by lines, most first.

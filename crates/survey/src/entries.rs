@@ -49,7 +49,14 @@ fn declared(index: &TreeIndex<'_>, command: &DeclaredCommand) -> Option<EntryFac
         // Without a function the file itself is run, from its first line on.
         None => (1, String::new()),
     };
-    Some(EntryFact { file, line, symbol: name, name: command.name.clone(), command: command.command.clone() })
+    Some(EntryFact {
+        file,
+        line,
+        symbol: name,
+        name: command.name.clone(),
+        command: command.command.clone(),
+        declared: command.declared.clone(),
+    })
 }
 
 /// The file of a dotted module or a path.
@@ -89,7 +96,11 @@ fn implicit(index: &TreeIndex<'_>, file: usize, entry: &FoundEntry) -> EntryFact
         SourceLanguage::Python if stem == "__main__" => path
             .rsplit_once('/')
             .map(|(folder, _)| format!("python -m {}", folder.trim_start_matches("src/").replace('/', "."))),
-        SourceLanguage::Python => Some(format!("python {path}")),
+        // A file of a package imports its neighbours by names that only the package has.
+        SourceLanguage::Python => Some(
+            package_module(index, path)
+                .map_or_else(|| format!("python {path}"), |module| format!("python -m {module}")),
+        ),
         SourceLanguage::JavaScript => Some(format!("node {path}")),
         SourceLanguage::Go => {
             Some(format!("go run ./{}", path.rsplit_once('/').map_or("", |(folder, _)| folder)))
@@ -98,5 +109,17 @@ fn implicit(index: &TreeIndex<'_>, file: usize, entry: &FoundEntry) -> EntryFact
         SourceLanguage::Rust => Some(format!("cargo run --bin {name}")),
         _ => None,
     };
-    EntryFact { file, line: entry.line, symbol: entry.symbol.clone(), name, command }
+    EntryFact { file, line: entry.line, symbol: entry.symbol.clone(), name, command, declared: None }
+}
+
+/// The dotted name of a Python file that lies in a package.
+fn package_module(index: &TreeIndex<'_>, path: &str) -> Option<String> {
+    let is_package = |folder: &str| index.file(&format!("{folder}/__init__.py")).is_some();
+    let (mut folder, _) = path.rsplit_once('/').filter(|(folder, _)| is_package(folder))?;
+    while let Some((above, _)) = folder.rsplit_once('/').filter(|(above, _)| is_package(above)) {
+        folder = above;
+    }
+    let top = folder.rsplit_once('/').map_or("", |(above, _)| above);
+    let module = path.strip_prefix(top)?.trim_start_matches('/').strip_suffix(".py")?;
+    Some(module.replace('/', "."))
 }

@@ -66,6 +66,12 @@ pub fn survey(tree: &FileTree, limits: SurveyLimits) -> ProjectFacts {
         .filter(|file| roles[*file] == FileRole::Source)
         .flat_map(|file| stores(file, &scans[file]))
         .collect();
+    let names: Vec<String> = std::iter::once(&tree.name)
+        .chain(manifests.facts.iter().filter_map(|fact| fact.name.as_ref()))
+        .map(|name| plain(name))
+        .collect();
+    // A store does not keep its data in itself.
+    found_stores.retain(|store| !names.contains(&plain(&store.name)));
     found_stores.sort();
     let marks = scans.iter().enumerate().flat_map(|(file, scan)| {
         scan.marks.iter().map(move |(line, text)| MarkFact { file, line: *line, text: text.clone() })
@@ -81,6 +87,7 @@ pub fn survey(tree: &FileTree, limits: SurveyLimits) -> ProjectFacts {
         version: FACTS_VERSION,
         name: tree.name.clone(),
         readme: readme(tree),
+        title: readme_title(tree),
         files,
         uses: resolved.uses,
         libraries: resolved.libraries,
@@ -91,6 +98,11 @@ pub fn survey(tree: &FileTree, limits: SurveyLimits) -> ProjectFacts {
         marks,
         left_out: tree.left_out.clone(),
     }
+}
+
+/// A name without case and signs.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
 /// Scans files on several threads. The result does not depend on which thread scanned what.
@@ -142,6 +154,19 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Letters of a title; a longer heading is a sentence.
+const MAX_TITLE_LETTERS: usize = 40;
+
+/// The first heading of the README, if it is a plain name.
+fn readme_title(tree: &FileTree) -> Option<String> {
+    let file = tree.files.iter().find(|file| file.path.eq_ignore_ascii_case("readme.md"))?;
+    let text = String::from_utf8_lossy(&file.bytes[..file.bytes.len().min(20_000)]).into_owned();
+    let title = text.lines().find_map(|line| line.strip_prefix("# "))?.trim().trim_matches('`').to_owned();
+    let is_name = |letter: char| letter.is_alphanumeric() || " -_./+".contains(letter);
+    (!title.is_empty() && title.chars().count() <= MAX_TITLE_LETTERS && title.chars().all(is_name))
+        .then_some(title)
 }
 
 /// The first paragraph of the README that is a sentence.

@@ -73,6 +73,14 @@ fn loops_contexts_and_properties_call_what_python_calls() {
 }
 
 #[test]
+fn a_property_that_is_read_by_its_name_runs_where_that_is_done() {
+    let text = "class R:\n    @property\n    def size(self):\n        return 1\nclass S:\n    @property\n    def size(self):\n        return 2\ndef f():\n    return getattr(R(), 'size', None)\nf()\n";
+    let facts = facts(&[("main.py", text)]);
+    let read = facts.uses.iter().find(|one| one.to_symbol.as_deref() == Some("R.size"));
+    assert_eq!(read.map(|one| (one.line, one.symbol.as_str())), Some((10, "getattr")));
+}
+
+#[test]
 fn what_is_handed_over_between_files_is_no_dependency() {
     let files =
         [("lib.py", "def run(f):\n    f()\n"), ("app.py", "import lib\ndef work(): pass\nlib.run(work)\n")];

@@ -107,7 +107,8 @@ fn python_service() {
     );
     let facts = check(&tree);
     insta::assert_snapshot!("python_facts", lines(&facts));
-    let explanation = explain(&facts, &JobNotes { succeeded_commands: vec!["pytest -q".to_owned()] });
+    let explanation =
+        explain(&facts, &JobNotes { succeeded_commands: vec!["pytest -q".to_owned()], of_job: true });
     insta::assert_snapshot!("python_dot", explanation.dot);
     insta::assert_snapshot!("python_markdown", explanation.markdown);
 }
@@ -239,6 +240,133 @@ fn go_java_and_c() {
 }
 
 #[test]
+fn cpp_library() {
+    let cpp = tree(
+        "graph",
+        &[
+            (
+                "include/graph/node.hpp",
+                "#pragma once\n#include <string>\n\nnamespace graph {\n\n/// A node.\nclass Node {\n public:\n  explicit Node(int id);\n  int id() const;\n\n private:\n  int id_;\n};\n\nint distance(const Node& left, const Node& right);\n\n}  // namespace graph\n",
+            ),
+            (
+                "src/node.cpp",
+                "#include \"graph/node.hpp\"\n\nnamespace graph {\n\nNode::Node(int id) : id_(id) {}\n\nint Node::id() const { return id_; }\n\nint distance(const Node& left, const Node& right) { return left.id() - right.id(); }\n\n}  // namespace graph\n",
+            ),
+            (
+                "src/main.cc",
+                "#include <vector>\n\n#include \"graph/node.hpp\"\n#include \"text.hh\"\n\ntemplate <typename T>\nT twice(T value) { return value + value; }\n\nint main() {\n  graph::Node one(1);\n  print(twice(graph::distance(one, one)));\n  return 0;\n}\n",
+            ),
+            ("src/text.hh", "#pragma once\nvoid print(int number);\n"),
+            (
+                "src/text.cc",
+                "#include \"text.hh\"\n#include <iostream>\n\nvoid print(int number) { std::cout << number; }\n",
+            ),
+        ],
+    );
+    let facts = check(&cpp);
+    insta::assert_snapshot!("cpp_facts", lines(&facts));
+    insta::assert_snapshot!("cpp_dot", explain(&facts, &JobNotes::default()).dot);
+}
+
+#[test]
+fn languages_that_are_read_by_lines() {
+    let tree = tree(
+        "blog",
+        &[
+            (
+                "app.rb",
+                "require 'sinatra'\nrequire_relative 'lib/store'\n\nclass App\n  def show\n    Store.new.all\n  end\nend\n",
+            ),
+            (
+                "lib/store.rb",
+                "require_relative 'post'\n\nclass Store\n  def all\n    [Post.new]\n  end\nend\n",
+            ),
+            ("lib/post.rb", "class Post\nend\n"),
+            ("public/index.php", "<?php\nrequire_once __DIR__ . '/../src/page.php';\nrequire 'menu.php';\n"),
+            ("public/menu.php", "<?php\nfunction menu() {}\n"),
+            ("src/page.php", "<?php\nclass Page {}\n"),
+            (
+                "Bank/Program.cs",
+                "using System;\nusing Bank.Model;\n\nnamespace Bank\n{\n    public class Program\n    {\n    }\n}\n",
+            ),
+            ("Bank/Model/Account.cs", "namespace Bank.Model\n{\n    public class Account\n    {\n    }\n}\n"),
+            ("run.sh", "#!/bin/sh\n. ./lib.sh\ngreet\n"),
+            ("lib.sh", "greet() {\n  echo hello\n}\n"),
+            (
+                "site/index.html",
+                "<link rel=\"stylesheet\" href=\"main.css\">\n<script src=\"main.js\"></script>\n",
+            ),
+            ("site/main.css", "@import 'base.css';\n"),
+            ("site/base.css", "body { margin: 0 }\n"),
+            ("site/main.js", "console.log(1);\n"),
+        ],
+    );
+    let facts = check(&tree);
+    insta::assert_snapshot!("line_facts", lines(&facts));
+    insta::assert_snapshot!("line_dot", explain(&facts, &JobNotes::default()).dot);
+}
+
+/// Each head of an arrow names a line of a file, and the text that stands there.
+#[test]
+fn drawn_arrows_are_proved() {
+    let files = [
+        ("package.json", "{\n  \"name\": \"tool\",\n  \"bin\": {\"tool\": \"./bin/tool.js\"}\n}\n"),
+        ("bin/tool.js", "require('../lib/a');\n"),
+        ("lib/a.js", "const b = require('./b');\nexports.a = () => b.b();\n"),
+        ("lib/b.js", "const a = require('./a');\nexports.b = () => a.a();\n"),
+    ];
+    let facts = check(&tree("tool", &files));
+    let dot = explain(&facts, &JobNotes::default()).dot;
+    for proof in [
+        "package.json:3 starts bin/tool.js",
+        "bin/tool.js:1 imports",
+        "lib/b.js:2 calls a (and 3 more); back: lib/a.js:2 calls b",
+    ] {
+        assert!(dot.contains(proof), "{proof} in {dot}");
+    }
+    let starts = dot.lines().find(|line| line.contains("starts bin")).unwrap();
+    assert!(starts.contains("URL=\"package.json#L3\""), "{starts}");
+    assert!(dot.contains("A yellow box is where a run begins"), "{dot}");
+}
+
+#[test]
+fn a_file_that_is_too_long_for_its_grammar_is_found_by_its_package() {
+    let long = format!("package a.b;\n\npublic class Account {{\n}}\n{}", "// filler\n".repeat(120_000));
+    let files = [
+        (
+            "src/a/Main.java",
+            "package a;\n\nimport a.b.Account;\n\npublic class Main {\n  Account account;\n}\n",
+        ),
+        ("src/a/b/Account.java", long.as_str()),
+    ];
+    let facts = check(&tree("bank", &files));
+    assert!(
+        lines(&facts).contains("src/a/Main.java:3 - imports a.b.Account of src/a/b/Account.java"),
+        "{}",
+        lines(&facts)
+    );
+}
+
+#[test]
+fn a_library_that_can_be_run_is_called_a_library() {
+    let cli = "from .core import run\n\ndef main():\n    run()\n\nif __name__ == '__main__':\n    main()\n";
+    let mut files = vec![
+        ("kit/__init__.py", "from .core import run\nfrom .more import other\n"),
+        ("kit/core.py", "def run():\n    pass\n"),
+        ("kit/more.py", "def other():\n    pass\n"),
+        ("kit/cli.py", cli),
+    ];
+    let markdown =
+        |files: &[(&str, &str)]| explain(&check(&tree("kit", files)), &JobNotes::default()).markdown;
+    let library = markdown(&files);
+    assert!(library.contains("A Python library with a command."), "{library}");
+    assert!(library.contains("`python -m kit.cli`"), "{library}");
+    files[0].1 = "";
+    let program = markdown(&files);
+    assert!(program.contains("A Python program."), "{program}");
+}
+
+#[test]
 fn hostile_names_are_harmless() {
     let name = "\"]; x [URL=\"javascript:alert(1)\"]; <script>alert(1)</script> `$(rm -rf /)` ](http://evil)";
     let class = "class A:\n    '''</title><script>alert(1)</script> ![x](http://evil)'''\n";
@@ -251,7 +379,8 @@ fn hostile_names_are_harmless() {
         ],
     );
     let facts = check(&tree);
-    let explanation = explain(&facts, &JobNotes { succeeded_commands: vec!["`<script>`".to_owned()] });
+    let explanation =
+        explain(&facts, &JobNotes { succeeded_commands: vec!["`<script>`".to_owned()], of_job: true });
     let page = sandyard_explain::page::explained_page(name, &explanation.markdown, &[], &|link| {
         Some(link.to_owned())
     });

@@ -14,7 +14,7 @@ const GONE: &str = "g0";
 
 /// The page of all parts with the changes in it. `structure` is that of the new tree.
 pub fn changes_dot(facts: &ProjectFacts, structure: &ProjectStructure, changes: &ProjectChanges) -> String {
-    let mut page = DrawnPage { title: format!("{}: changes", facts.name), ..DrawnPage::default() };
+    let mut page = DrawnPage { title: format!("{}: changes", facts.project_name()), ..DrawnPage::default() };
     let part_of = parts_by_path(facts, structure);
     let looks = part_looks(facts, structure, changes);
     for (at, part) in structure.parts.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::diagram::dot::{ChangeLook, DrawnEdge, DrawnNode, DrawnPage, EdgeHeads, NodeLook};
 use crate::diagram::select::{DrawnPair, select};
-use crate::facts::{FileUse, ProjectFacts, UseKind};
+use crate::facts::{EntryFact, FileUse, ProjectFacts, UseKind};
 use crate::structure::{PartUse, ProjectPart, ProjectStructure};
 
 /// Entries, stores and neighbours on a page, each; more are folded.
@@ -12,12 +12,16 @@ const MAX_ENTRIES: usize = 4;
 const MAX_STORES: usize = 5;
 const MAX_NEIGHBOURS: usize = 6;
 
-const ARROW: &str = "An arrow from A to B means: code in A uses code in B. Two heads: both use each other. Thicker: more uses.";
+const ARROW: &str = "An arrow from A to B means: code in A uses code in B. Thicker: more uses.";
+const BOTH: &str =
+    "Two heads: both use each other about as much. Where one side uses far more, only its arrow is drawn.";
+const START: &str = "A yellow box is where a run begins: its arrow leads to the part that holds the code.";
+const STORE: &str = "A green cylinder is a data store.";
 const LINE: &str = "A dotted line means: lies in this folder.";
 
 /// The page of all parts.
 pub fn overview_dot(facts: &ProjectFacts, structure: &ProjectStructure) -> String {
-    let mut page = DrawnPage { title: facts.name.clone(), ..DrawnPage::default() };
+    let mut page = DrawnPage { title: facts.project_name().to_owned(), ..DrawnPage::default() };
     let link = |part: &ProjectPart| {
         if has_page(part) { Some(format!("diagrams/{}.svg", part.slug)) } else { file_link(facts, part) }
     };
@@ -45,7 +49,8 @@ pub(crate) fn has_page(part: &ProjectPart) -> bool {
 /// The page of one part: its groups, and the parts around it.
 pub fn part_dot(facts: &ProjectFacts, structure: &ProjectStructure, at: usize) -> String {
     let Some(part) = structure.parts.get(at) else { return DrawnPage::default().to_dot() };
-    let mut page = DrawnPage { title: format!("{}: {}", facts.name, part.name), ..DrawnPage::default() };
+    let mut page =
+        DrawnPage { title: format!("{}: {}", facts.project_name(), part.name), ..DrawnPage::default() };
     let groups = part.groups.iter().enumerate();
     let mut nodes: Vec<DrawnNode> = groups
         .map(|(group, one)| part_node(facts, one, &format!("p{group}"), file_link(facts, one)))
@@ -64,17 +69,14 @@ pub(super) fn finish(facts: &ProjectFacts, page: &mut DrawnPage, hidden: usize) 
     let (kept, loose): (Vec<DrawnNode>, Vec<DrawnNode>) =
         std::mem::take(&mut page.nodes).into_iter().partition(|node| touched(&node.id, &page.edges));
     page.nodes = kept;
-    if !page.edges.is_empty() {
-        page.legend.push(ARROW.to_owned());
-    }
+    page.legend.extend(legend(page).into_iter().map(str::to_owned));
     if hidden > 0 {
         page.legend
             .push(format!("{hidden} weaker {} not drawn.", if hidden == 1 { "use is" } else { "uses are" }));
     }
     if page.nodes.is_empty() && !loose.is_empty() {
         // Nothing uses anything: the folder is what they share.
-        let folder =
-            plain_node("f0", NodeLook::Folder, if facts.name.is_empty() { "project" } else { &facts.name });
+        let folder = plain_node("f0", NodeLook::Folder, facts.project_name());
         page.edges = loose
             .iter()
             .map(|node| DrawnEdge {
@@ -95,6 +97,20 @@ pub(super) fn finish(facts: &ProjectFacts, page: &mut DrawnPage, hidden: usize) 
         let more = if loose.len() > 6 { format!(" and {} more", loose.len() - 6) } else { String::new() };
         page.legend.push(format!("Not connected with the others: {}{more}.", names.join(", ")));
     }
+}
+
+/// Says what the boxes and lines of this page mean, and nothing about others.
+fn legend(page: &DrawnPage) -> Vec<&'static str> {
+    let looks = |look: NodeLook| page.nodes.iter().any(|node| node.look == look);
+    [
+        (!page.edges.is_empty(), ARROW),
+        (page.edges.iter().any(|edge| edge.heads == EdgeHeads::Both), BOTH),
+        (looks(NodeLook::Entry), START),
+        (looks(NodeLook::Store), STORE),
+    ]
+    .into_iter()
+    .filter_map(|(shown, line)| shown.then_some(line))
+    .collect()
 }
 
 pub(super) fn plain_node(id: &str, look: NodeLook, title: &str) -> DrawnNode {
@@ -172,15 +188,21 @@ pub(crate) fn line_link(path: &str, line: u32) -> String {
 }
 
 pub(super) fn edge(facts: &ProjectFacts, pair: &DrawnPair, from: &str, to: &str) -> DrawnEdge {
-    let first = pair.evidence.first().and_then(|at| facts.uses.get(*at));
+    let proof = |at: &usize| facts.uses.get(*at);
+    let first = pair.evidence.first().and_then(proof);
+    let mut tooltip = first.map(|one| evidence_text(facts, one, pair.count)).unwrap_or_default();
+    // Each head has a proof of its own.
+    if let Some(back) = pair.back.as_ref().and_then(proof) {
+        tooltip.push_str(&format!("; back: {}", evidence_text(facts, back, 1)));
+    }
     DrawnEdge {
         from: format!("{from}{}", pair.from),
         to: format!("{to}{}", pair.to),
-        heads: if pair.both { EdgeHeads::Both } else { EdgeHeads::One },
+        heads: if pair.back.is_some() { EdgeHeads::Both } else { EdgeHeads::One },
         change: ChangeLook::Same,
         width: 0.8 + (1.0 + f64::from(pair.count)).ln() * 0.35,
         link: first.map(|one| line_link(&facts.files[one.from].path, one.line)),
-        tooltip: first.map(|one| evidence_text(facts, one, pair.count)).unwrap_or_default(),
+        tooltip,
     }
 }
 
@@ -198,29 +220,30 @@ pub(crate) fn evidence_text(facts: &ProjectFacts, one: &FileUse, count: u32) -> 
 
 /// One box for the entries of each part, and one for its routes.
 fn entry_nodes(facts: &ProjectFacts, part_of: &[Option<usize>], page: &mut DrawnPage) -> Vec<DrawnNode> {
-    let mut by_part: BTreeMap<usize, Vec<(String, String)>> = BTreeMap::new();
+    let mut by_part: BTreeMap<usize, Vec<&EntryFact>> = BTreeMap::new();
     for entry in &facts.entries {
         if let Some(part) = part_of[entry.file] {
-            by_part
-                .entry(part)
-                .or_default()
-                .push((entry.name.clone(), line_link(&facts.files[entry.file].path, entry.line)));
+            by_part.entry(part).or_default().push(entry);
         }
     }
     let mut nodes = Vec::new();
-    let mut counted: Vec<(usize, Vec<(String, String)>)> = by_part.into_iter().collect();
-    counted.sort_by_key(|(part, names)| (std::cmp::Reverse(names.len()), *part));
-    for (part, names) in counted.into_iter().take(MAX_ENTRIES) {
+    let mut counted: Vec<(usize, Vec<&EntryFact>)> = by_part.into_iter().collect();
+    counted.sort_by_key(|(part, entries)| (std::cmp::Reverse(entries.len()), *part));
+    for (part, entries) in counted.into_iter().take(MAX_ENTRIES) {
         let id = format!("e{part}");
-        let title = if names.len() == 1 { names[0].0.clone() } else { format!("{} commands", names.len()) };
-        let listed: Vec<&str> = names.iter().take(3).map(|(name, _)| name.as_str()).collect();
-        let lines = if names.len() == 1 { vec!["starts here".to_owned()] } else { vec![listed.join(", ")] };
+        let names: Vec<&str> = entries.iter().take(3).map(|entry| entry.name.as_str()).collect();
+        let (title, line) = match names.as_slice() {
+            [name] => ((*name).to_owned(), "starts here".to_owned()),
+            names => (format!("{} commands", entries.len()), names.join(", ")),
+        };
+        let (path, line_number, symbol) = entry_place(facts, entries[0]);
+        let link = line_link(path, line_number);
         nodes.push(DrawnNode {
-            lines,
-            link: names.first().map(|(_, link)| link.clone()),
+            lines: vec![line],
+            link: Some(link.clone()),
             ..plain_node(&id, NodeLook::Entry, &title)
         });
-        page.edges.push(start_edge(&id, part, names.first().map(|(_, link)| link.clone())));
+        page.edges.push(start_edge(&id, part, link, format!("{path}:{line_number} starts {symbol}")));
     }
     let mut routes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (at, route) in facts.routes.iter().enumerate() {
@@ -235,23 +258,35 @@ fn entry_nodes(facts: &ProjectFacts, part_of: &[Option<usize>], page: &mut Drawn
         let first = &facts.routes[found[0]];
         let title =
             if found.len() == 1 { "1 HTTP route".to_owned() } else { format!("{} HTTP routes", found.len()) };
-        let link = Some(line_link(&facts.files[first.file].path, first.line));
+        let path = &facts.files[first.file].path;
+        let link = line_link(path, first.line);
         let lines = vec![format!("{} {}", first.method, first.path)];
-        nodes.push(DrawnNode { lines, link: link.clone(), ..plain_node(&id, NodeLook::Entry, &title) });
-        page.edges.push(start_edge(&id, part, link));
+        nodes.push(DrawnNode { lines, link: Some(link.clone()), ..plain_node(&id, NodeLook::Entry, &title) });
+        page.edges.push(start_edge(&id, part, link, format!("{path}:{} answers {}", first.line, first.path)));
     }
     nodes
 }
 
-fn start_edge(id: &str, part: usize, link: Option<String>) -> DrawnEdge {
+/// The line that says where an entry begins: its own, or that of the manifest which names the whole file.
+fn entry_place<'facts>(
+    facts: &'facts ProjectFacts,
+    entry: &'facts EntryFact,
+) -> (&'facts str, u32, &'facts str) {
+    match &entry.declared {
+        Some(place) if entry.symbol.is_empty() => (&place.path, place.line, &place.symbol),
+        _ => (&facts.files[entry.file].path, entry.line, &entry.symbol),
+    }
+}
+
+fn start_edge(id: &str, part: usize, link: String, tooltip: String) -> DrawnEdge {
     DrawnEdge {
         from: id.to_owned(),
         to: format!("p{part}"),
         heads: EdgeHeads::One,
         change: ChangeLook::Same,
         width: 1.2,
-        link,
-        tooltip: "starts in".to_owned(),
+        link: Some(link),
+        tooltip,
     }
 }
 
@@ -341,7 +376,7 @@ fn neighbours(
             let pair = DrawnPair {
                 from: *group,
                 to: other,
-                both: false,
+                back: None,
                 count: line.count,
                 weight: line.weight,
                 evidence: line.evidence.clone(),

@@ -8,17 +8,18 @@ pub(super) struct DrawnPair {
     /// The side that uses more.
     pub(super) from: usize,
     pub(super) to: usize,
-    pub(super) both: bool,
+    /// Index of the evidence for the other direction, if that is drawn.
+    pub(super) back: Option<usize>,
     pub(super) count: u32,
     pub(super) weight: f64,
-    /// Indexes of evidence, stronger direction first.
+    /// Indexes of evidence for the direction from `from` to `to`.
     pub(super) evidence: Vec<usize>,
 }
 
 /// Lines per box, in percent.
 const LINES_PER_BOX: usize = 150;
 /// The weaker direction is drawn if it has at least this share of the stronger one, in percent.
-const BOTH_SHARE: f64 = 25.0;
+const BOTH_SHARE: f64 = 60.0;
 
 /// Returns the lines to draw, and how many pairs are left out.
 pub(super) fn select(uses: &[PartUse], boxes: usize) -> (Vec<DrawnPair>, usize) {
@@ -77,15 +78,14 @@ fn pairs(uses: &[PartUse]) -> Vec<DrawnPair> {
         if !stronger {
             continue;
         }
-        let both = back.is_some_and(|back| back.weight * 100.0 >= one.weight * BOTH_SHARE);
-        let back_evidence = back.filter(|_| both).map(|back| back.evidence.clone()).unwrap_or_default();
+        let drawn_back = back.filter(|back| back.weight * 100.0 >= one.weight * BOTH_SHARE);
         found.push(DrawnPair {
             from: one.from,
             to: one.to,
-            both,
+            back: drawn_back.and_then(|back| back.evidence.first().copied()),
             count: one.count + back.map_or(0, |back| back.count),
             weight: one.weight + back.map_or(0.0, |back| back.weight),
-            evidence: [one.evidence.clone(), back_evidence].concat(),
+            evidence: one.evidence.clone(),
         });
     }
     found
@@ -119,9 +119,9 @@ mod tests {
 
     #[test]
     fn mutual_use_is_one_line() {
-        let (pairs, hidden) = select(&[one(0, 1, 2.0), one(1, 0, 1.0)], 2);
-        assert_eq!((pairs.len(), hidden, pairs[0].both, pairs[0].from), (1, 0, true, 0));
+        let (pairs, hidden) = select(&[one(0, 1, 2.0), one(1, 0, 1.5)], 2);
+        assert_eq!((pairs.len(), hidden, pairs[0].back, pairs[0].from), (1, 0, Some(0), 0));
         let (pairs, _) = select(&[one(0, 1, 20.0), one(1, 0, 1.0)], 2);
-        assert!(!pairs[0].both);
+        assert_eq!(pairs[0].back, None);
     }
 }

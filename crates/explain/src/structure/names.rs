@@ -9,6 +9,10 @@ use crate::structure::ProjectPart;
 const FOLDER_SHARE: usize = 60;
 /// Most important files of a part, one or two of which give it its name.
 const NAMING_FILES: usize = 5;
+/// Share of files that two folders must hold together to give the name, and the smaller of them alone, in percent.
+const PAIR_SHARES: (usize, usize) = (60, 15);
+/// Folders whose names say nothing.
+const GENERAL_FOLDERS: &[&str] = &["src", "lib", "pkg", "internal", "main", "java", "crates", "packages"];
 /// File names that say nothing: their folder does.
 const GENERAL_STEMS: &[&str] = &["__init__", "index", "mod", "lib", "main", "__main__", "doc"];
 
@@ -16,14 +20,26 @@ const GENERAL_STEMS: &[&str] = &["__init__", "index", "mod", "lib", "main", "__m
 pub(super) fn name_parts(facts: &ProjectFacts, files: &[usize], parts: &mut [ProjectPart]) {
     let common = common_folder(facts, files);
     let folders: Vec<Option<String>> = parts.iter().map(|part| shared_folder(facts, part, &common)).collect();
+    let pairs: Vec<Option<(String, String)>> =
+        parts.iter().map(|part| folder_pair(facts, part, &common)).collect();
     let shared = shared_names(facts, files);
     let mut used: BTreeMap<String, usize> = BTreeMap::new();
-    for (part, folder) in parts.iter_mut().zip(&folders) {
-        let claimed = folders.iter().flatten().filter(|other| Some(*other) == folder.as_ref()).count();
-        let name = match folder {
-            Some(folder) if claimed == 1 => folder.clone(),
-            Some(folder) => format!("{folder}: {}", stems(facts, part, 1, &shared)),
-            None => stems(facts, part, 2, &shared),
+    for ((part, folder), pair) in parts.iter_mut().zip(&folders).zip(&pairs) {
+        let claims = |names: &[Option<String>], name: &Option<String>| {
+            names.iter().filter(|other| *other == name).count()
+        };
+        // Folders that two parts share tell neither from the other.
+        let pair = pair.as_ref().filter(|pair| {
+            let shared = |other: &(String, String)| {
+                [&pair.0, &pair.1].iter().any(|name| [&other.0, &other.1].contains(name))
+            };
+            pairs.iter().flatten().filter(|other| shared(other)).count() == 1
+        });
+        let name = match (folder, pair) {
+            (Some(name), _) if claims(&folders, folder) == 1 => name.clone(),
+            (_, Some((first, second))) => format!("{first} + {second}"),
+            (Some(folder), None) => format!("{folder}: {}", stems(facts, part, 1, &shared)),
+            (None, None) => stems(facts, part, 2, &shared),
         };
         let times = used.entry(name.clone()).or_default();
         *times += 1;
@@ -71,14 +87,40 @@ fn shared_folder(facts: &ProjectFacts, part: &ProjectPart, common: &str) -> Opti
     Some(short(folder))
 }
 
+/// The two folders that hold most files of a part, below the one that holds most of them all.
+fn folder_pair(facts: &ProjectFacts, part: &ProjectPart, common: &str) -> Option<(String, String)> {
+    let folders: Vec<Vec<&str>> = part
+        .files
+        .iter()
+        .filter_map(|file| facts.files[*file].path.strip_prefix(common)?.rsplit_once('/'))
+        .map(|(folder, _)| folder.split('/').filter(|name| !GENERAL_FOLDERS.contains(name)).collect())
+        .collect();
+    let of_part = |count: usize| count * 100 / part.files.len().max(1);
+    let mut depth = 0;
+    loop {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        folders
+            .iter()
+            .filter_map(|names| names.get(depth))
+            .for_each(|name| *counts.entry(name).or_default() += 1);
+        let mut counted: Vec<(&str, usize)> = counts.into_iter().collect();
+        counted.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+        match counted.as_slice() {
+            // One folder holds most: those inside tell more.
+            [(_, most), ..] if of_part(*most) >= 100 - PAIR_SHARES.1 => depth += 1,
+            [(first, most), (second, more), ..]
+                if of_part(most + more) >= PAIR_SHARES.0 && of_part(*more) >= PAIR_SHARES.1 =>
+            {
+                return Some(((*first).to_owned(), (*second).to_owned()));
+            }
+            _ => return None,
+        }
+    }
+}
+
 /// The last two names of a folder, without those that say nothing.
 fn short(folder: &str) -> String {
-    let names: Vec<&str> = folder
-        .split('/')
-        .filter(|name| {
-            !matches!(*name, "src" | "lib" | "pkg" | "internal" | "main" | "java" | "crates" | "packages")
-        })
-        .collect();
+    let names: Vec<&str> = folder.split('/').filter(|name| !GENERAL_FOLDERS.contains(name)).collect();
     let names = if names.is_empty() { vec![folder.rsplit('/').next().unwrap_or(folder)] } else { names };
     names[names.len().saturating_sub(2)..].join("/")
 }
@@ -104,8 +146,8 @@ fn stems(facts: &ProjectFacts, part: &ProjectPart, count: usize, shared: &BTreeS
         path.rsplit('/').next().is_some_and(|name| name.starts_with('_') && !name.starts_with("__"))
     };
     let first = &part.files[..part.files.len().min(NAMING_FILES)];
-    let public = first.iter().filter(|file| !is_private(*file));
-    for file in public.chain(first.iter().filter(|file| is_private(*file))).chain(&part.files) {
+    let public = first.iter().filter(|file| !is_private(file));
+    for file in public.chain(first.iter().filter(|file| is_private(file))).chain(&part.files) {
         let path = &facts.files[*file].path;
         let mut name = name_of_file(path, &facts.name);
         let folder = path.rsplit('/').nth(1).filter(|folder| *folder != name && *folder != "src");

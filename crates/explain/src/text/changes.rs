@@ -1,13 +1,15 @@
 //! What is different from the state that the job began with.
 
 use crate::changes::ProjectChanges;
+use crate::facts::JobNotes;
 use crate::text::escape::{code_span, place};
 
 /// Files of a list that are named.
 const MAX_FILES: usize = 12;
 
-pub(super) fn changes(changes: &ProjectChanges) -> String {
-    let mut out = String::from("## What this job changed\n\n![What this job changed](changes.svg)\n\n");
+pub(super) fn changes(changes: &ProjectChanges, notes: &JobNotes) -> String {
+    let title = if notes.of_job { "What this job changed" } else { "What changed" };
+    let mut out = format!("## {title}\n\n![{title}](changes.svg)\n\n");
     let present = |path: &String| place(path, 1);
     out.push_str(&files("Added", &changes.added_files, present));
     out.push_str(&files("Changed", &changes.changed_files, present));

@@ -34,7 +34,7 @@ pub(crate) fn words(text: &str) -> String {
 pub(crate) fn words_with_names(text: &str) -> String {
     let pieces: Vec<&str> = text.split('`').collect();
     // A backtick without another one is only a letter.
-    if pieces.len() % 2 == 0 {
+    if pieces.len().is_multiple_of(2) {
         return words(text);
     }
     let written = |(at, piece): (usize, &&str)| match (at % 2, piece.is_empty()) {

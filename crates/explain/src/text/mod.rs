@@ -27,7 +27,7 @@ pub fn markdown(
 ) -> String {
     let sections = [
         opening::opening(facts, structure),
-        changes.map(changes::changes).unwrap_or_default(),
+        changes.map(|changes| changes::changes(changes, notes)).unwrap_or_default(),
         commands::commands(facts, notes),
         parts::parts(facts, structure),
         walkthrough::walkthrough(facts, structure),

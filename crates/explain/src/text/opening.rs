@@ -1,5 +1,7 @@
 //! What the project is.
 
+use std::collections::BTreeSet;
+
 use crate::facts::{FileRole, ProjectFacts};
 use crate::structure::ProjectStructure;
 use crate::text::escape::words;
@@ -22,21 +24,48 @@ fn kind_sentence(facts: &ProjectFacts) -> String {
     let shares = facts.languages();
     let language = shares.first().map(|share| share.name.as_str()).unwrap_or("text");
     let article = if language.starts_with(['A', 'E', 'I', 'O', 'U']) { "An" } else { "A" };
-    let kind = match (facts.routes.is_empty(), facts.entries.len()) {
-        (false, _) => "web service".to_owned(),
-        (true, 0) => "library".to_owned(),
-        (true, 1) => "program".to_owned(),
-        (true, count) => format!("project with {count} programs"),
+    let kind = match (facts.routes.is_empty(), facts.entries.len(), has_face(facts)) {
+        (false, _, _) => "web service".to_owned(),
+        (true, 0, _) => "library".to_owned(),
+        (true, 1, true) => "library with a command".to_owned(),
+        (true, count, true) => format!("library with {count} commands"),
+        (true, 1, false) => "program".to_owned(),
+        (true, count, false) => format!("project with {count} programs"),
     };
     format!("{article} {language} {kind}")
 }
 
+/// Files that a face brings together, at least.
+const FACE_FILES: usize = 2;
+
+/// True if a file brings others together for those who import the project: it is a library, even if it can also be run.
+fn has_face(facts: &ProjectFacts) -> bool {
+    let is_face = |path: &str| {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let outer = match name {
+            "__init__.py" => {
+                let above = folder.rsplit_once('/').map_or("", |(above, _)| above);
+                let inits = format!("{above}/__init__.py");
+                return !folder.is_empty() && facts.files.iter().all(|file| file.path != inits);
+            }
+            "lib.rs" => "src",
+            "index.js" | "index.mjs" | "index.ts" => folder.rsplit('/').next().unwrap_or_default(),
+            _ => return false,
+        };
+        // The root of the tree, or of a package in it.
+        matches!(outer, "" | "src" | "lib") && folder.matches('/').count() <= 2
+    };
+    let mut faces = (0..facts.files.len())
+        .filter(|file| facts.files[*file].role == FileRole::Source && is_face(&facts.files[*file].path));
+    faces.any(|face| {
+        let brought: BTreeSet<usize> =
+            facts.dependencies().filter(|one| one.from == face).map(|one| one.to).collect();
+        brought.len() >= FACE_FILES
+    })
+}
+
 pub(super) fn opening(facts: &ProjectFacts, structure: &ProjectStructure) -> String {
-    let title =
-        facts.manifests.iter().find(|manifest| !manifest.path.contains('/') && manifest.name.is_some());
-    let title = title.and_then(|manifest| manifest.name.clone()).unwrap_or_else(|| facts.name.clone());
-    let title = if title.is_empty() { "This project".to_owned() } else { title };
-    let mut out = format!("# {}\n\n{}\n\n", words(&title), words(&sentence(facts)));
+    let mut out = format!("# {}\n\n{}\n\n", words(facts.project_name()), words(&sentence(facts)));
     if facts.files.is_empty() {
         out.push_str("No source code was found here.\n");
         return out;

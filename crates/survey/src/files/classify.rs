@@ -36,7 +36,8 @@ const VENDORED: &[&str] = &[
     ".terraform",
 ];
 /// Folders that hold what a build made, if a folder of sources is beside them.
-const BUILT: &[&str] = &["dist", "build", "out", "target", "coverage", "es", "cjs", "esm", "umd"];
+const BUILT: &[&str] =
+    &["dist", "build", "out", "target", "coverage", "es", "cjs", "esm", "umd", "_cjs", "_esm", "_types"];
 /// Ends of names of generated files.
 const GENERATED_NAMES: &[&str] = &[
     ".min.js",

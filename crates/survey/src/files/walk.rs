@@ -148,8 +148,9 @@ impl FolderWalk {
         if let Some(bytes) = self.read(&handle, ".gitignore") {
             folder.rules.push(IgnoreRules::parse(&folder.base, &String::from_utf8_lossy(&bytes)));
         }
-        let has_sources = entries.iter().any(|(name, kind)| {
-            *kind == FileType::Directory && matches!(name.as_str(), "src" | "lib" | "source")
+        let has_sources = entries.iter().any(|(name, kind)| match kind {
+            FileType::Directory => matches!(name.as_str(), "src" | "lib" | "source"),
+            _ => matches!(name.as_str(), "index.ts" | "index.tsx"),
         });
         let names: BTreeSet<String> = entries.iter().map(|(name, _)| name.clone()).collect();
         for (name, kind) in entries {

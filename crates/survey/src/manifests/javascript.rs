@@ -57,6 +57,7 @@ pub(super) fn package(manifests: &mut TreeManifests, folder: &str, text: &str, f
             name,
             place: format!("{folder}{}", path.trim_start_matches("./")),
             function: None,
+            declared: None,
         });
     }
 }

@@ -14,7 +14,7 @@ mod python;
 use std::collections::BTreeMap;
 
 pub(crate) use javascript::JavaScriptPackage;
-use sandyard_explain::facts::ManifestFact;
+use sandyard_explain::facts::{DeclaredPlace, ManifestFact};
 
 use crate::files::FileTree;
 
@@ -34,6 +34,8 @@ pub(crate) struct DeclaredCommand {
     pub(crate) function: Option<String>,
     /// How it is started.
     pub(crate) command: Option<String>,
+    /// The line that declares it, once the whole manifest is read.
+    pub(crate) declared: Option<DeclaredPlace>,
 }
 
 /// All manifests of a tree.
@@ -80,6 +82,13 @@ const READERS: &[(&str, ManifestReader)] = &[
     (".gitlab-ci.yml", containers::gitlab),
 ];
 
+/// The first line of a manifest that names the place of a command.
+fn declared_place(path: &str, folder: &str, text: &str, place: &str) -> Option<DeclaredPlace> {
+    let symbol = place.strip_prefix(folder).unwrap_or(place);
+    let line = text.lines().position(|line| line.contains(symbol)).filter(|_| !symbol.is_empty())?;
+    Some(DeclaredPlace { path: path.to_owned(), line: line as u32 + 1, symbol: symbol.to_owned() })
+}
+
 impl TreeManifests {
     /// Reads all manifests of a tree.
     pub(crate) fn read(tree: &FileTree) -> Self {
@@ -97,7 +106,12 @@ impl TreeManifests {
             let kind = if workflow { "GitHub workflow" } else { name };
             let mut fact =
                 ManifestFact { path: file.path.clone(), kind: kind.to_owned(), ..ManifestFact::default() };
-            reader(&mut manifests, &folder, &String::from_utf8_lossy(&file.bytes), &mut fact);
+            let text = String::from_utf8_lossy(&file.bytes);
+            let known = manifests.commands.len();
+            reader(&mut manifests, &folder, &text, &mut fact);
+            for command in &mut manifests.commands[known..] {
+                command.declared = declared_place(&file.path, &folder, &text, &command.place);
+            }
             fact.dependencies.sort();
             fact.dependencies.dedup();
             fact.dependencies.truncate(MAX_ITEMS);

@@ -59,6 +59,7 @@ fn declare(manifests: &mut TreeManifests, name: &str, target: &str) {
             place: module.to_owned(),
             function,
             command: Some(name.trim().to_owned()),
+            declared: None,
         });
     }
 }

@@ -117,6 +117,12 @@ impl<'tree> TreeIndex<'tree> {
         symbol.is_some_and(|symbol| symbol.kind == "class")
     }
 
+    /// True if a file only says that a function exists somewhere.
+    pub(crate) fn only_declares(&self, file: usize, name: &str) -> bool {
+        let symbol = self.symbols[file].get(name).and_then(|place| self.scans[file].symbols.get(*place));
+        symbol.is_some_and(|symbol| symbol.kind == "declaration")
+    }
+
     /// True if a symbol is a constant, whose call runs something else.
     pub(crate) fn is_constant(&self, file: usize, name: &str) -> bool {
         let symbol = self.symbols[file].get(name).and_then(|place| self.scans[file].symbols.get(*place));

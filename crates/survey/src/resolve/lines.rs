@@ -24,8 +24,15 @@ pub(super) fn link(index: &TreeIndex<'_>, file: usize) -> FileLinks {
         let module = match scan.language {
             SourceLanguage::Php => import.module.replace('\\', "/"),
             SourceLanguage::CSharp => {
-                let first = import.module.split('.').next().unwrap_or_default();
-                links.library(first, import.line, first == "System");
+                match namespace(index, &import.module).as_slice() {
+                    [] => {
+                        let first = import.module.split('.').next().unwrap_or_default();
+                        links.library(first, import.line, first == "System");
+                    }
+                    [found] if *found != file => links.link(*found, import.line, &import.symbol, None),
+                    // Which of several files of a namespace is meant, its import does not tell.
+                    _ => {}
+                }
                 continue;
             }
             _ => import.module.clone(),
@@ -45,6 +52,15 @@ pub(super) fn link(index: &TreeIndex<'_>, file: usize) -> FileLinks {
         }
     }
     links
+}
+
+/// Files of a C# namespace.
+fn namespace(index: &TreeIndex<'_>, name: &str) -> Vec<usize> {
+    let declares = |file: &usize| {
+        let scan = &index.scans[*file];
+        scan.language == SourceLanguage::CSharp && index.defines(*file, name)
+    };
+    (0..index.scans.len()).filter(declares).collect()
 }
 
 /// The only file whose path ends so.

@@ -215,6 +215,10 @@ fn neighbours(index: &TreeIndex<'_>, links: &[FileLinks], from: usize, name: &st
         .collect();
     files.sort_unstable();
     files.dedup();
+    // A header that declares the function and the file that defines it mean the same one.
+    if files.iter().any(|file| !index.only_declares(*file, name)) {
+        files.retain(|file| !index.only_declares(*file, name));
+    }
     files
 }
 

@@ -101,6 +101,11 @@ pub(super) fn scan(language: SourceLanguage, source: &[u8]) -> FileScan {
             continue;
         }
         let text = line.trim();
+        // Others find a class by its package, even in a file that is too long for the grammar.
+        if scan.package.is_none() && matches!(language, SourceLanguage::Java | SourceLanguage::Go) {
+            scan.package =
+                strip_word(text, "package ").map(|rest| rest.trim_end_matches(';').trim().to_owned());
+        }
         if let Some(rest) = imports.iter().find_map(|word| strip_word(text, word)) {
             scan.imports.extend(imported(language, text, rest).map(|target| import(&target, number)));
         }

@@ -21,21 +21,31 @@ const MAX_PICTURE_BYTES: u64 = 16 << 20;
 pub(super) struct DrawnPictures {
     /// All parts, as SVG and PNG.
     pub(super) overview: Option<(String, Vec<u8>)>,
+    /// What is different from before, as SVG and PNG.
+    pub(super) changes: Option<(String, Vec<u8>)>,
     /// Slug and SVG of each part that has a picture.
     pub(super) parts: Vec<(String, String)>,
 }
 
 /// Draws all pictures.
 pub(super) async fn draw(explanation: &Explanation) -> io::Result<DrawnPictures> {
-    let svg = text(render(&explanation.dot, &["-Tsvg"]).await?)?;
-    let png = render(&explanation.dot, &["-Tpng", "-Gdpi=120", "-Gbgcolor=white"]).await?;
-    let mut pictures = DrawnPictures { overview: Some((svg, png)), parts: Vec::new() };
+    let mut pictures =
+        DrawnPictures { overview: Some(both(&explanation.dot).await?), ..DrawnPictures::default() };
+    if let Some(changes) = &explanation.changes {
+        pictures.changes = Some(both(&changes.dot).await?);
+    }
     for part in &explanation.parts {
         if let Some(dot) = &part.dot {
             pictures.parts.push((part.slug.clone(), text(render(dot, &["-Tsvg"]).await?)?));
         }
     }
     Ok(pictures)
+}
+
+/// A picture as SVG and as PNG.
+async fn both(dot: &str) -> io::Result<(String, Vec<u8>)> {
+    let svg = text(render(dot, &["-Tsvg"]).await?)?;
+    Ok((svg, render(dot, &["-Tpng", "-Gdpi=120", "-Gbgcolor=white"]).await?))
 }
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {

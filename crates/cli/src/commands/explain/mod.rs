@@ -5,6 +5,7 @@
 mod draw;
 mod output;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -21,7 +22,8 @@ use crate::ui::{clean, counted};
 const EXAMPLES: &str = "\
 Examples:
   sandyard explain .
-  sandyard explain ~/src/project --output page";
+  sandyard explain ~/src/project --output page
+  git worktree add /tmp/before main && sandyard explain . --before /tmp/before";
 
 /// Explain a folder of code: its parts, how they use each other, how to run it, where to change what
 #[derive(Debug, Args)]
@@ -33,6 +35,9 @@ pub(crate) struct ExplainCommand {
     /// Where to write EXPLAINED.md, explained.html and the diagrams [default: NAME-explained]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// An earlier state of the folder: show what is different, too
+    #[arg(long, value_name = "FOLDER")]
+    before: Option<PathBuf>,
     /// Print the explanation as JSON and write no files
     #[arg(long)]
     json: bool,
@@ -44,8 +49,13 @@ pub(crate) struct ExplainCommand {
 impl ExplainCommand {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let folder = std::fs::canonicalize(&self.folder).map_err(CommandError::file("open", &self.folder))?;
+        let before = self
+            .before
+            .as_ref()
+            .map(|before| std::fs::canonicalize(before).map_err(CommandError::file("open", before)));
+        let before = before.transpose()?;
         let progress = context.ui.progress("reading the code");
-        let explanation = read(&folder).await;
+        let explanation = read(&folder, before.as_deref()).await;
         progress.finish();
         let explanation = explanation?;
         if self.json {
@@ -76,11 +86,12 @@ impl ExplainCommand {
 }
 
 /// Runs the reader, which blocks, on a thread of its own.
-async fn read(folder: &Path) -> Result<Explanation, CommandError> {
-    let owned = folder.to_owned();
-    let result = tokio::task::spawn_blocking(move || {
-        run_reader(PROGRAMS.reader, &["explain".as_ref(), owned.as_os_str()], b"")
-    });
+async fn read(folder: &Path, before: Option<&Path>) -> Result<Explanation, CommandError> {
+    let mut arguments = vec![OsString::from("explain"), folder.into()];
+    if let Some(before) = before {
+        arguments.extend([OsString::from("--before"), before.into()]);
+    }
+    let result = tokio::task::spawn_blocking(move || run_reader(PROGRAMS.reader, &arguments, b""));
     let bytes = match result.await {
         Ok(result) => result.map_err(CommandError::Reader)?,
         Err(error) => return Err(CommandError::Output(std::io::Error::other(error))),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use sandyard_explain::Explanation;
-use sandyard_explain::page::{PageDiagram, explained_page, standalone_svg};
+use sandyard_explain::page::{CHANGES_SLUG, PageDiagram, explained_page, standalone_svg};
 use sandyard_explain::text::rebase_links;
 
 use crate::commands::explain::draw::DrawnPictures;
@@ -36,6 +36,14 @@ pub(super) fn write(
         put(&target, "diagram.svg", standalone_svg(&svg, &rebase).unwrap_or_default().as_bytes())?;
         put(&target, "diagram.png", &png)?;
         diagrams.push(PageDiagram { slug: String::new(), name: String::new(), svg });
+    }
+    if let Some(changes) = &explanation.changes {
+        put(&target, "changes.dot", changes.dot.as_bytes())?;
+    }
+    if let Some((svg, png)) = pictures.changes {
+        put(&target, "changes.svg", standalone_svg(&svg, &rebase).unwrap_or_default().as_bytes())?;
+        put(&target, "changes.png", &png)?;
+        diagrams.push(PageDiagram { slug: CHANGES_SLUG.to_owned(), name: "Changes".to_owned(), svg });
     }
     for (slug, svg) in pictures.parts {
         put(

@@ -39,8 +39,8 @@ pub(in crate::http) async fn page(
     query(&uri, &["ticket"])?;
     let explained = state.yard().explanation(&job).await?;
     let title = format!("{} explained", explained.explanation.name);
-    // The files of an ended job are in its download, where no link leads: their names stay text.
-    let page = explained_page(&title, &explained.explanation.markdown, &explained.diagrams, &|_| None);
+    let links = |link: &str| console_file(job.id().as_str(), link);
+    let page = explained_page(&title, &explained.explanation.markdown, &explained.diagrams, &links);
     Ok((headers("text/html; charset=utf-8", PAGE_POLICY), page).into_response())
 }
 
@@ -66,7 +66,8 @@ pub(in crate::http) async fn diagram(
     let of = picture_slug(query(&uri, &["of", "ticket"])?.text("of"));
     let explained = state.yard().explanation(&job).await?;
     let picture = explained.diagrams.iter().find(|diagram| diagram.slug == of);
-    let svg = picture.and_then(|diagram| standalone_svg(&diagram.svg, &|_| None)).ok_or_else(|| {
+    let links = |link: &str| part_picture(link).or_else(|| console_file(job.id().as_str(), link));
+    let svg = picture.and_then(|diagram| standalone_svg(&diagram.svg, &links)).ok_or_else(|| {
         ApiError::new(ErrorCode::NotExplained, "this explanation has no such picture")
             .with_hint("`GET /jobs/{id}/explanation` names its parts; only the full image draws pictures")
     })?;
@@ -124,6 +125,19 @@ pub(in crate::http) async fn facts(
     Ok(Json(state.yard().explanation(&job).await?.explanation).into_response())
 }
 
+/// The address at which the console shows a line of a file of the job, for a link such as `src/a.py#L3`. Other links have none.
+fn console_file(job: &str, link: &str) -> Option<String> {
+    let (path, line) = link.split_once("#L")?;
+    let line: u32 = line.parse().ok()?;
+    Some(format!("/console/jobs/{job}/files/{path}?line={line}"))
+}
+
+/// The address of the picture of a part, beside the one that links to it.
+fn part_picture(link: &str) -> Option<String> {
+    let slug = link.strip_prefix("diagrams/").unwrap_or(link).strip_suffix(".svg")?;
+    (!slug.contains(['/', '#', '%'])).then(|| format!("diagram.svg?of={slug}"))
+}
+
 /// The slug of the picture that a request names.
 fn picture_slug(of: Option<&str>) -> String {
     match of {
@@ -139,4 +153,22 @@ fn headers(kind: &'static str, policy: &'static str) -> [(HeaderName, &'static s
         (REFERRER_POLICY, "no-referrer"),
         (CACHE_CONTROL, "no-cache"),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_to_the_console_and_to_other_pictures() {
+        assert_eq!(
+            console_file("job_1", "src/a%20b.py#L3").as_deref(),
+            Some("/console/jobs/job_1/files/src/a%20b.py?line=3")
+        );
+        assert_eq!(console_file("job_1", "src/a.py"), None);
+        assert_eq!(console_file("job_1", "src/a.py#L3\"x"), None);
+        assert_eq!(part_picture("diagrams/core.svg").as_deref(), Some("diagram.svg?of=core"));
+        assert_eq!(part_picture("core.svg").as_deref(), Some("diagram.svg?of=core"));
+        assert_eq!(part_picture("a/b.svg"), None);
+    }
 }

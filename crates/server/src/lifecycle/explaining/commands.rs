@@ -1,23 +1,26 @@
 //! Commands that succeeded in a job, as far as the sandbox still knows them.
 
-use std::time::Duration;
-
 use sandyard_explain::JobNotes;
 use sandyard_protocol::{EndReason, ProcessInfo};
 use sandyard_sandbox::machine::Machine;
 
+use super::budget::FactsBudget;
 use crate::job::JobRow;
 use crate::store::StoredRequest;
 
-/// Time for the list. Without it the page names the commands of manifests alone.
-const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Commands that are noted. The page shows the last few of them that are worth it.
 const MAX_COMMANDS: usize = 200;
 
 /// Notes what ran in the sandbox and ended with status 0: commands of people and tools, and the job's own.
-pub(super) async fn job_notes(row: &JobRow, request: Option<&StoredRequest>, machine: &Machine) -> JobNotes {
-    let listed = tokio::time::timeout(LIST_TIMEOUT, machine.list_processes()).await;
-    let listed = listed.ok().and_then(Result::ok).unwrap_or_default();
+/// Without an answer in time the page names the commands of manifests alone.
+pub(super) async fn job_notes(
+    row: &JobRow,
+    request: Option<&StoredRequest>,
+    machine: &Machine,
+    budget: FactsBudget,
+) -> JobNotes {
+    let listed = budget.within(machine.list_processes()).await;
+    let listed = listed.and_then(Result::ok).unwrap_or_default();
     let own = request
         .filter(|request| request.job.kind == sandyard_api::JobKind::Shell && row.exit_code == Some(0))
         .map(|request| request.job.code.clone());
@@ -25,7 +28,7 @@ pub(super) async fn job_notes(row: &JobRow, request: Option<&StoredRequest>, mac
     let ran = listed.iter().rev().filter_map(succeeded).map(str::to_owned);
     let commands: Vec<String> = own.into_iter().chain(ran).collect();
     let first = commands.len().saturating_sub(MAX_COMMANDS);
-    JobNotes { succeeded_commands: commands[first..].to_vec() }
+    JobNotes { succeeded_commands: commands[first..].to_vec(), of_job: true }
 }
 
 /// The text that bash was given, if it ended well by itself. Programs of the host's own do not begin with bash.

@@ -5,13 +5,14 @@
 //! may add words (`narrating`), which are checked against the facts. A job never fails for its explanation; without one it ends
 //! as it would have.
 
+mod budget;
 mod commands;
 mod drawing;
 mod narrating;
 mod reading;
 
 use bytes::Bytes;
-use sandyard_explain::page::{CHANGES_SLUG, standalone_svg};
+use sandyard_explain::page::{CHANGES_SLUG, explained_page, standalone_svg};
 use sandyard_protocol::{EntryKind, ErrorChain};
 use sandyard_sandbox::machine::Machine;
 
@@ -21,10 +22,13 @@ use crate::artifacts::{HostFile, StoredExplanation};
 use crate::blobs::{BlobError, BlobKey, BlobNoun, Durability};
 use crate::job::{ExplanationRow, JobRow};
 use crate::store::{StoreError, StoredRequest};
-use drawing::DrawnPictures;
+use budget::FactsBudget;
+use drawing::DrawnDiagrams;
 
 /// Longest summary in a status.
 const MAX_SUMMARY_CHARS: usize = 400;
+/// The page in the download.
+const PAGE_NAME: &str = "explained.html";
 /// Endings of files that are no source code. A top folder with nothing else is not worth a start of the reader.
 const NO_SOURCE: [&str; 16] = [
     "bin", "csv", "db", "gz", "ipynb", "jpg", "json", "log", "md", "pdf", "png", "svg", "tar", "txt", "xml",
@@ -40,6 +44,8 @@ enum ExplainError {
     Reader(String),
     #[error("its answer can't be read")]
     Answer(#[source] serde_json::Error),
+    #[error("the facts took too long")]
+    Late,
     #[error("it could not be stored")]
     Store(#[from] BlobError),
 }
@@ -87,17 +93,18 @@ impl JobOwner {
         machine: &Machine,
     ) -> Result<Option<DrawnExplanation>, ExplainError> {
         let name = row.name.as_deref().unwrap_or("workspace");
-        let notes = commands::job_notes(row, request, machine).await;
+        let budget = FactsBudget::begin();
+        let notes = commands::job_notes(row, request, machine, budget).await;
         let start = match request {
-            Some(request) => self.start_tree(row, request).await,
+            Some(request) => budget.within(self.start_tree(row, request)).await.flatten(),
             None => None,
         };
-        let explained = reading::read_facts(machine, reader, name, &notes, start).await?;
+        let explained = reading::read_facts(machine, reader, name, &notes, start, budget).await?;
         if explained.explanation.summary.source_files == 0 {
             return Ok(None);
         }
-        let diagrams = drawing::draw(machine, &explained.explanation).await;
-        let pictures = drawing::draw_pictures(machine, &explained.explanation).await;
+        let diagrams = drawing::draw(machine, &explained.explanation, budget).await;
+        let pictures = drawing::draw_pictures(machine, &explained.explanation, budget).await;
         let sandyard_explain::ExplainedFacts { explanation, facts } = explained;
         Ok(Some(DrawnExplanation { stored: StoredExplanation { explanation, diagrams }, facts, pictures }))
     }
@@ -122,7 +129,7 @@ impl JobOwner {
 struct DrawnExplanation {
     stored: StoredExplanation,
     facts: sandyard_explain::facts::ProjectFacts,
-    pictures: DrawnPictures,
+    pictures: DrawnDiagrams,
 }
 
 fn unexplained(row: &JobRow, error: &ExplainError) -> Option<ExplainedResult> {
@@ -148,10 +155,13 @@ fn may_be_source(name: &str) -> bool {
 }
 
 /// The files of an explanation in the download.
-fn files(stored: &StoredExplanation, pictures: DrawnPictures) -> Vec<HostFile> {
+fn files(stored: &StoredExplanation, pictures: DrawnDiagrams) -> Vec<HostFile> {
     let file = |name, bytes: Bytes| HostFile { name, bytes };
-    // Beside the picture are the files that it links to, but not the pictures of the parts.
-    let links = |link: &str| (!link.starts_with("diagrams/")).then(|| link.to_owned());
+    // Beside the picture are the files that it links to, and the page with the pictures of the parts.
+    let links = |link: &str| {
+        let part = link.strip_prefix("diagrams/").and_then(|link| link.strip_suffix(".svg"));
+        Some(part.map_or_else(|| link.to_owned(), |slug| format!("{PAGE_NAME}#part-{slug}")))
+    };
     let drawn = |slug: &str| {
         let diagram = stored.diagrams.iter().find(|diagram| diagram.slug == slug)?;
         standalone_svg(&diagram.svg, &links)
@@ -160,6 +170,9 @@ fn files(stored: &StoredExplanation, pictures: DrawnPictures) -> Vec<HostFile> {
         file("EXPLAINED.md", stored.explanation.markdown.clone().into()),
         file("diagram.dot", stored.explanation.dot.clone().into()),
     ];
+    if !stored.diagrams.is_empty() {
+        files.push(file(PAGE_NAME, explained_file(stored).into()));
+    }
     files.extend(drawn("").map(|svg| file("diagram.svg", svg.into())));
     files.extend(pictures.overview.map(|png| file("diagram.png", png.into())));
     if let Some(changes) = &stored.explanation.changes {
@@ -168,6 +181,13 @@ fn files(stored: &StoredExplanation, pictures: DrawnPictures) -> Vec<HostFile> {
         files.extend(pictures.changes.map(|png| file("changes.png", png.into())));
     }
     files
+}
+
+/// The page with all pictures, for a browser that opens it beside the files. A link to a line leads to the file.
+fn explained_file(stored: &StoredExplanation) -> String {
+    let StoredExplanation { explanation, diagrams } = stored;
+    let title = format!("{} explained", explanation.name);
+    explained_page(&title, &explanation.markdown, diagrams, &|link| Some(link.to_owned()))
 }
 
 #[cfg(test)]

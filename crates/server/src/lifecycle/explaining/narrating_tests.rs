@@ -83,7 +83,7 @@ fn facts() -> ProjectFacts {
 fn claims(pairs: &[(&str, &str)]) -> String {
     let claims: Vec<_> = pairs
         .iter()
-        .map(|(text, path)| serde_json::json!({ "text": text, "citations": [{ "path": path }] }))
+        .map(|(text, path)| serde_json::json!({ "text": text, "citations": [{ "path": path, "symbol": "load" }] }))
         .collect();
     serde_json::json!({ "claims": claims }).to_string()
 }

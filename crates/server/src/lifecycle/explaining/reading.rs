@@ -1,38 +1,35 @@
 //! The reader in the guest: it gets itself, the notes about the job, and the start of the workspace as input.
 
-use std::time::Duration;
-
 use sandyard_explain::facts::ProjectFacts;
 use sandyard_explain::{ExplainedFacts, JobNotes};
 use sandyard_sandbox::machine::Machine;
 use tokio::io::AsyncReadExt as _;
 
 use super::ExplainError;
+use super::budget::FactsBudget;
 use crate::lifecycle::guest_scripts::GuestScript;
 use crate::lifecycle::start_tree::StartTree;
 
-/// Time for the facts. A tree that takes longer gets no explanation.
-const READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time for the start of the workspace beside it.
-const START_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest answer, as JSON: some megabytes for a project of a million lines.
 const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Explains the workspace, with what is different from its start. A start that takes too long is left out.
+/// Explains the workspace, with what is different from its start. A start that takes more than half of the time that is left
+/// is given up, so that the workspace itself has the other half.
 pub(super) async fn read_facts(
     machine: &Machine,
     reader: &'static [u8],
     name: &str,
     notes: &JobNotes,
     start: Option<StartTree>,
+    budget: FactsBudget,
 ) -> Result<ExplainedFacts, ExplainError> {
     if let Some(start) = start {
-        match run_reader(machine, reader, name, notes, Some(start)).await {
+        match run_reader(machine, reader, name, notes, Some(start), budget.half()).await {
             Ok(explained) => return Ok(explained),
             Err(error) => tracing::debug!(%error, "the start of the workspace could not be explained"),
         }
     }
-    run_reader(machine, reader, name, notes, None).await
+    run_reader(machine, reader, name, notes, None, budget).await
 }
 
 async fn run_reader(
@@ -41,12 +38,12 @@ async fn run_reader(
     name: &str,
     notes: &JobNotes,
     start: Option<StartTree>,
+    budget: FactsBudget,
 ) -> Result<ExplainedFacts, ExplainError> {
     let notes = serde_json::to_vec(notes).map_err(ExplainError::Answer)?;
-    let (lengths, mut time) = ([reader.len(), notes.len()].map(|length| length.to_string()), READ_TIMEOUT);
+    let lengths = [reader.len(), notes.len()].map(|length| length.to_string());
     let (tree, start) = match start {
         Some(start) => {
-            time += START_TIMEOUT;
             let (tree, input) = start.into_input();
             (if tree.is_empty() { "files".to_owned() } else { tree }, Some(input))
         }
@@ -55,15 +52,16 @@ async fn run_reader(
     let script = GuestScript {
         text: include_str!("../scripts/explain.sh"),
         arguments: &[&lengths[0], &lengths[1], name, &tree],
-        time,
+        time: budget.left().ok_or(ExplainError::Late)?,
         most_output: MAX_ANSWER_BYTES,
     };
     let mut answer = Vec::new();
     let input = reader.chain(notes.as_slice());
     let ran = match start {
-        Some(start) => script.run(machine, input.chain(start), &mut answer).await?,
-        None => script.run(machine, input, &mut answer).await?,
+        Some(start) => budget.within(script.run(machine, input.chain(start), &mut answer)).await,
+        None => budget.within(script.run(machine, input, &mut answer)).await,
     };
+    let ran = ran.ok_or(ExplainError::Late)??;
     if !ran.succeeded() {
         return Err(ExplainError::Reader(ran.words));
     }

@@ -13,9 +13,13 @@ use crate::scan::code::MethodFlavour;
 const MAX_HOPS: usize = 8;
 
 impl BodyRun<'_, '_> {
-    /// What `object.name` may be.
-    pub(super) fn attribute(&mut self, objects: &ValueSet, name: NameId, line: u32) -> ValueSet {
-        let place = Some(CallPlace { line, name, site: u32::MAX });
+    /// What `object.name` may be. A property runs at `place`.
+    pub(super) fn attribute(
+        &mut self,
+        objects: &ValueSet,
+        name: NameId,
+        place: Option<CallPlace>,
+    ) -> ValueSet {
         let mut found = ValueSet::default();
         for object in objects.iter() {
             let values = match object {

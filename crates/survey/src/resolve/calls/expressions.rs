@@ -1,6 +1,6 @@
 //! Expressions.
 
-use crate::resolve::calls::analysis::BodyRun;
+use crate::resolve::calls::analysis::{BodyRun, CallPlace};
 use crate::resolve::calls::cells::{CellKey, ElementKey};
 use crate::resolve::calls::frames::{PathStep, WrittenPath};
 use crate::resolve::calls::invoke::{CallArguments, PassedArgument};
@@ -27,7 +27,8 @@ impl<'tree> BodyRun<'_, 'tree> {
                 if let Some(written) = self.written(expression) {
                     return written;
                 }
-                self.attribute(&objects, self.tree.name(self.file, *name), *line)
+                let name = self.tree.name(self.file, *name);
+                self.attribute(&objects, name, Some(CallPlace { line: *line, name, site: u32::MAX }))
             }
             CodeExpression::Call(call) => self.call(call),
             CodeExpression::Element(pair) => {

@@ -246,7 +246,7 @@ impl BodyRun<'_, '_> {
                 let mut results = ValueSet::default();
                 for name in all.get(1).cloned().unwrap_or_default().iter() {
                     if let AbstractValue::Text(name) = name {
-                        results.join(&self.attribute(&first, name, 0));
+                        results.join(&self.attribute(&first, name, place));
                     }
                 }
                 results
