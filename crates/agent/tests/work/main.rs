@@ -4,6 +4,7 @@
 
 mod crashes;
 mod memory;
+mod patience;
 mod talk;
 mod tools;
 mod world;
