@@ -117,7 +117,62 @@ fn takes_brotli(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use serde_json::{Value, json};
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+    use crate::app::{ImageFlavour, ImageState, Images, Yard};
+    use crate::auth::{AccessRules, KeyStore};
+    use crate::config::ServerConfig;
+    use crate::http::config::HttpConfig;
+    use crate::http::limits::ServeLimits;
+
+    struct NoImage;
+
+    #[async_trait]
+    impl Images for NoImage {
+        fn state(&self, _: ImageFlavour) -> ImageState {
+            ImageState::Missing { detail: "none".into(), hint: "none".into() }
+        }
+
+        async fn changed(&self) {
+            std::future::pending().await
+        }
+    }
+
+    static DOCUMENTS_MADE: AtomicUsize = AtomicUsize::new(0);
+
+    fn counted_document(version: &str) -> Value {
+        DOCUMENTS_MADE.fetch_add(1, Ordering::SeqCst);
+        json!({"info": {"version": version}})
+    }
+
+    #[tokio::test]
+    async fn f20_all_answers_with_the_document_share_the_bytes_of_one() {
+        let data = tempfile::tempdir().unwrap();
+        let config = ServerConfig::new(data.path().join("yard"), 1024);
+        let config = HttpConfig {
+            yard: Yard::start(config, Vec::new(), Arc::new(NoImage)).await.unwrap(),
+            access: AccessRules::new("127.0.0.1", KeyStore::default()),
+            limits: ServeLimits::default(),
+            version: "0.0.0".to_owned(),
+            settings: Vec::new(),
+            shutdown: CancellationToken::new(),
+        };
+        let state = HttpState::new(config, counted_document);
+        let document = async || {
+            let response = openapi(State(state.clone())).await.unwrap();
+            axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap()
+        };
+        let (first, second) = (document().await, document().await);
+        assert_eq!(first, r#"{"info":{"version":"0.0.0"}}"#);
+        assert_eq!(DOCUMENTS_MADE.load(Ordering::SeqCst), 1, "a document was made for each request");
+        assert_eq!(first.as_ptr(), second.as_ptr(), "the bytes were copied for the second request");
+    }
 
     fn headers(name: axum::http::HeaderName, value: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(name, HeaderValue::from_static(value))])

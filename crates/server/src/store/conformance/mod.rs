@@ -130,7 +130,7 @@ async fn claimed(store: &dyn Store) -> JobRow {
 }
 
 /// A job that ended and has nothing left to do.
-async fn over(store: &dyn Store) -> JobRow {
+pub(crate) async fn over(store: &dyn Store) -> JobRow {
     let row = claimed(store).await;
     store.commit(&row.fence(), over_changes(&row)).await.unwrap()
 }

@@ -10,6 +10,9 @@ use crate::store::StateCounts;
 pub(super) struct Counts {
     pub(super) states: StateCounts,
     pub(super) bytes: u64,
+    /// Commits of this writer.
+    #[cfg(test)]
+    pub(super) commits: u64,
 }
 
 impl Counts {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use futures_util::{StreamExt as _, stream};
+
 use super::columns::select_sql;
 use super::*;
 use crate::audit::SigningKey;
 use crate::job::InputFile;
-use crate::job::samples::signing_key;
-use crate::store::conformance::{StoreHarness, new_job, store_conformance};
+use crate::job::samples::{self, signing_key};
+use crate::store::conformance::{StoreHarness, new_job, over, store_conformance};
 
 struct SqliteHarness {
     data: tempfile::TempDir,
@@ -107,4 +109,32 @@ async fn the_files_of_the_database_tell_no_secret_and_are_for_this_user_alone() 
     std::fs::remove_file(data.path().join("store.key")).unwrap();
     let store = open();
     assert!(matches!(store.request(&id).await, Err(StoreError::Damaged { .. })));
+}
+
+/// Marks and removes jobs as a sweep of retention and its owners do: many calls wait at once, and a commit takes those that wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn d7_a_crowd_of_ended_jobs_is_pruned_in_few_commits() {
+    const JOBS: usize = 3000;
+    const AT_ONCE: usize = 256;
+    let data = tempfile::tempdir().unwrap();
+    let lock = YardLock::take(data.path()).unwrap();
+    let store =
+        SqliteStore::open(data.path(), lock, AuditSigner::new(signing_key()), Clock::default()).unwrap();
+    let store = &store;
+    let ended = stream::iter(0..JOBS).map(|_| over(store)).buffer_unordered(AT_ONCE);
+    let ended: Vec<JobRow> = ended.collect().await;
+    let commits = || store.counts.borrow().commits;
+    let before = commits();
+    let marked = stream::iter(&ended).map(|row| store.request_delete(&row.id, samples::entry()));
+    let marked: Vec<_> = marked.buffer_unordered(AT_ONCE).collect().await;
+    assert!(marked.into_iter().all(|answer| answer.unwrap().is_some()));
+    let orphans = store.claim_orphans("a", 60_000).await.unwrap();
+    assert_eq!(orphans.len(), JOBS);
+    let removed = stream::iter(&orphans).map(|row| async move { store.remove(&row.fence()).await });
+    let removed: Vec<_> = removed.buffer_unordered(AT_ONCE).collect().await;
+    assert!(removed.into_iter().all(|answer| answer.is_ok()));
+    assert_eq!((store.all_ids().await.unwrap().len(), store.retained().await.unwrap().bytes), (0, 0));
+    // One for each job would be six thousand. How many share one depends on how fast the disk is.
+    let took = commits() - before;
+    assert!(took < (JOBS / 4) as u64, "{took} commits for {JOBS} jobs");
 }

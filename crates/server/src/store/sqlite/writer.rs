@@ -253,6 +253,10 @@ impl WriterThread {
         let done = self
             .run_all(group, queue, &mut writing, weight)
             .and_then(|()| self.connection.execute_batch("COMMIT"));
+        #[cfg(test)]
+        {
+            writing.counts.commits += 1;
+        }
         if let Err(error) = done {
             // Some errors make SQLite roll back by itself, and then a ROLLBACK would fail.
             if !self.connection.is_autocommit() {
