@@ -33,3 +33,9 @@ fn every_module_imports_downwards_only() {
         panic!("{}", violations.join("\n"));
     }
 }
+
+#[test]
+fn files_do_not_import_each_other_in_a_circle() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    assert_eq!(sandyard_layers::check_files(&source, ""), Ok(()));
+}

@@ -1,10 +1,8 @@
 //! `sandyard completions`: print a completion script for a shell.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::Cli;
-use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 
@@ -22,9 +20,10 @@ pub(crate) struct CompletionsCommand {
 }
 
 impl CompletionsCommand {
-    pub(crate) fn run(self, _context: &CommandContext) -> Result<CommandExit, CommandError> {
+    /// Prints the script. The whole command line is passed in: this verb is a part of it.
+    pub(crate) fn run(self, mut program: Command) -> Result<CommandExit, CommandError> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "sandyard", &mut script);
+        clap_complete::generate(self.shell, &mut program, "sandyard", &mut script);
         std::io::Write::write_all(&mut std::io::stdout(), &script)?;
         Ok(CommandExit::Success)
     }

@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 
-use super::Cli;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
@@ -18,9 +17,9 @@ pub(crate) struct ManCommand {
 }
 
 impl ManCommand {
-    pub(crate) fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
+    pub(crate) fn run(self, context: &CommandContext, program: Command) -> Result<CommandExit, CommandError> {
         fs::create_dir_all(&self.folder).map_err(CommandError::file("create", &self.folder))?;
-        clap_mangen::generate_to(Cli::command(), &self.folder)
+        clap_mangen::generate_to(program, &self.folder)
             .map_err(CommandError::file("write the manual to", &self.folder))?;
         context.ui.note(&format!("the manual is in {}", self.folder.display()));
         Ok(CommandExit::Success)

@@ -184,8 +184,8 @@ impl CliVerb {
             Self::Version(command) => block_on(command.run(context)),
             Self::Wait(command) => block_on(command.run(context)),
             Self::Keys(command) => command.run(context),
-            Self::Completions(command) => command.run(context),
-            Self::Man(command) => command.run(context),
+            Self::Completions(command) => command.run(Cli::command()),
+            Self::Man(command) => command.run(context, Cli::command()),
         }
     }
 

@@ -3,19 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use sandyard_api::{JobKind, JobView, ScheduleBody};
+use sandyard_api::{JobKind, ScheduleBody};
 
+use super::run_end::RunEnd;
 use super::run_input::RunInput;
-use super::run_session::SessionHost;
-use super::{run_end, run_session};
+use super::run_session::{self, SessionHost};
 use crate::client::{ApiClient, ServerAddress};
 use crate::config::{Flags, ImageChoice, Settings};
 use crate::context::{CommandContext, DEFAULT_URL};
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
-use crate::job::{
-    self, OnQuestion, OutputDisplay, ResultDestination, TerminalText, Watch, WatchNotes, Watched,
-};
+use crate::job::{OnQuestion, OutputDisplay, TerminalText, Watch, WatchNotes, Watched};
 use crate::log;
 use crate::machine;
 use crate::serve::embedded::{self, EmbeddedServer};
@@ -138,7 +136,8 @@ impl RunCommand {
             return Ok(CommandExit::Success);
         }
         if body.kind == Some(JobKind::Session) {
-            return run_session::open(context, client, &id, &self, SessionHost::Server).await;
+            return run_session::open(context, client, &id, &self.at_end(), self.shell, SessionHost::Server)
+                .await;
         }
         let notes = WatchNotes::at_server(&id);
         self.watch(context, client, &id, body, &notes).await
@@ -196,7 +195,8 @@ impl RunCommand {
     ) -> Result<CommandExit, CommandError> {
         let id = client.schedule(body).await?.job_id.as_str().to_owned();
         let exit = if body.kind == Some(JobKind::Session) {
-            run_session::open(context, client, &id, &self, SessionHost::ThisCommand).await?
+            run_session::open(context, client, &id, &self.at_end(), self.shell, SessionHost::ThisCommand)
+                .await?
         } else {
             self.watch(context, client, &id, body, &WatchNotes::serving(&id, data)).await?
         };
@@ -232,33 +232,12 @@ impl RunCommand {
             Watched::Asked => return Ok(CommandExit::Question),
         }
         let view = client.status(id).await?;
-        self.finish(context, client, &view).await
+        self.at_end().finish(context, client, &view).await
     }
 
-    /// Reports the end of a job, saves its result and, if that is wished, removes it.
-    pub(super) async fn finish(
-        &self,
-        context: &CommandContext,
-        client: &ApiClient,
-        view: &JobView,
-    ) -> Result<CommandExit, CommandError> {
-        let (ui, id) = (&context.ui, view.job_id.as_str());
-        run_end::tell(ui, view);
-        if let Some(summary) = view.summary.as_ref().filter(|_| !self.json) {
-            ui.line(summary)?;
-        }
-        if let Some(target) = &self.output {
-            job::download(ui, client, id, &ResultDestination::parse(target)).await?;
-        } else if view.download_url.is_some() && view.kind == JobKind::Task && !self.rm {
-            ui.faint(&format!("· the files: sandyard download {} -o DIR", job::short_id(id)));
-        }
-        if self.json {
-            ui.json(view)?;
-        }
-        if self.rm {
-            client.delete(id).await?;
-        }
-        Ok(CommandExit::of_job(view))
+    /// What is to happen once the job has ended.
+    fn at_end(&self) -> RunEnd<'_> {
+        RunEnd { output: self.output.as_deref(), json: self.json, rm: self.rm }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sandyard_api::{JobView, SandboxState};
 
-use super::run::RunCommand;
+use super::run_end::RunEnd;
 use super::shell::interact;
 use crate::client::ApiClient;
 use crate::clock::now;
@@ -31,17 +31,18 @@ pub(super) async fn open(
     context: &CommandContext,
     client: &ApiClient,
     id: &str,
-    command: &RunCommand,
+    end: &RunEnd<'_>,
+    shell: bool,
     host: SessionHost,
 ) -> Result<CommandExit, CommandError> {
     let view = live(&context.ui, client, id).await?;
     if view.state.is_terminal() {
-        return command.finish(context, client, &view).await;
+        return end.finish(context, client, &view).await;
     }
-    if command.shell {
-        return terminal(context, client, id, command, host).await;
+    if shell {
+        return terminal(context, client, id, end, host).await;
     }
-    if command.json {
+    if end.json {
         context.ui.json(&view)?;
     } else {
         context.ui.line(id)?;
@@ -49,7 +50,7 @@ pub(super) async fn open(
     }
     match host {
         SessionHost::Server => Ok(CommandExit::Success),
-        SessionHost::ThisCommand => serve(context, client, id, command).await,
+        SessionHost::ThisCommand => serve(context, client, id, end).await,
     }
 }
 
@@ -58,13 +59,13 @@ async fn serve(
     context: &CommandContext,
     client: &ApiClient,
     id: &str,
-    command: &RunCommand,
+    end: &RunEnd<'_>,
 ) -> Result<CommandExit, CommandError> {
     context.ui.faint("· this command is the session's server, until the session ends");
     let notes = WatchNotes::serving(id, "");
     let output = OutputDisplay::Live(TerminalText::Clean);
     match Watch::new(&context.ui, client, id, output, &notes, OnQuestion::Wait).run().await? {
-        Watched::Ended(_) => command.finish(context, client, &client.status(id).await?).await,
+        Watched::Ended(_) => end.finish(context, client, &client.status(id).await?).await,
         Watched::Left | Watched::Asked => {
             context.ui.note(notes.left());
             Ok(CommandExit::Interrupted)
@@ -77,20 +78,20 @@ async fn terminal(
     context: &CommandContext,
     client: &ApiClient,
     id: &str,
-    command: &RunCommand,
+    end: &RunEnd<'_>,
     host: SessionHost,
 ) -> Result<CommandExit, CommandError> {
     let exit = interact(context, client, id).await?;
-    if command.output.is_some() || command.rm || host == SessionHost::ThisCommand {
+    if end.output.is_some() || end.rm || host == SessionHost::ThisCommand {
         client.cancel(id).await?;
         while !client.status_at_end(id, WAIT_S).await?.state.is_terminal() {}
     }
-    if let Some(target) = &command.output {
+    if let Some(target) = end.output {
         job::download(&context.ui, client, id, &ResultDestination::parse(target)).await?;
     }
-    if command.rm {
+    if end.rm {
         client.delete(id).await?;
-    } else if host == SessionHost::Server && command.output.is_none() {
+    } else if host == SessionHost::Server && end.output.is_none() {
         let short = job::short_id(id);
         context.ui.faint(&format!("· the session goes on: sandyard shell {short}, sandyard cancel {short}"));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::layers::{ConfigError, Layers};
-use super::settings::{at_least_one, one_of, text};
+use super::readers::{at_least_one, one_of, text};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DriverSettings {

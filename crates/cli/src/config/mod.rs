@@ -6,6 +6,7 @@
 mod drivers;
 mod keys;
 mod layers;
+mod readers;
 mod settings;
 
 pub(crate) use drivers::{DriverSettings, QemuAccelerator};

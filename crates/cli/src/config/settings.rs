@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use reqwest::header::HeaderName;
 use sandyard_sandbox::driver::IsolationLevel;
@@ -11,7 +10,8 @@ use sandyard_server::config::{BlobsLocation, Floor, ModelSpec, PostgresUrl, Priv
 use serde::{Deserialize, Serialize};
 
 use super::drivers::DriverSettings;
-use super::layers::{ConfigError, Layers, shown};
+use super::layers::{ConfigError, Layers};
+use super::readers::{at_least_one, bad, one_of, optional, parse, text};
 
 /// Images that a server builds by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -205,23 +205,6 @@ fn isolation(layers: &Layers) -> Result<Floor, ConfigError> {
 const IMAGES: [(&str, ImageChoice); 3] =
     [("none", ImageChoice::Nothing), ("base", ImageChoice::Base), ("full", ImageChoice::Full)];
 
-fn bad(layers: &Layers, key: &'static str, expected: &'static str) -> ConfigError {
-    let (value, layer) = layers.get(key);
-    ConfigError::BadValue { key, value: shown(key, value), layer, expected }
-}
-
-fn parse<T: FromStr>(layers: &Layers, key: &'static str, expected: &'static str) -> Result<T, ConfigError> {
-    layers.get(key).0.parse().map_err(|_| bad(layers, key, expected))
-}
-
-fn optional<T: FromStr>(
-    layers: &Layers,
-    key: &'static str,
-    expected: &'static str,
-) -> Result<Option<T>, ConfigError> {
-    if layers.get(key).0.is_empty() { Ok(None) } else { parse(layers, key, expected).map(Some) }
-}
-
 fn domain(layers: &Layers) -> Result<Option<Domain>, ConfigError> {
     let expected = "a name, or http:// or https:// and a name, like https://yard.example";
     let read = |text: String| Domain::parse(&text).ok_or_else(|| bad(layers, "domain", expected));
@@ -233,25 +216,4 @@ fn pass_headers(layers: &Layers) -> Result<Vec<HeaderName>, ConfigError> {
     let names = layers.get("pass_headers").0.split(',').map(str::trim).filter(|name| !name.is_empty());
     let expected = "names of headers, separated by commas, like authorization,x-api-key";
     names.map(|name| name.parse().map_err(|_| bad(layers, "pass_headers", expected))).collect()
-}
-
-pub(super) fn at_least_one(layers: &Layers, key: &'static str) -> Result<u64, ConfigError> {
-    let expected = "a number of at least 1";
-    let number = parse(layers, key, expected)?;
-    if number == 0 { Err(bad(layers, key, expected)) } else { Ok(number) }
-}
-
-pub(super) fn one_of<T: Copy>(
-    layers: &Layers,
-    key: &'static str,
-    choices: &[(&str, T)],
-    expected: &'static str,
-) -> Result<T, ConfigError> {
-    let given = layers.get(key).0;
-    let choice = choices.iter().find(|(name, _)| *name == given);
-    choice.map(|(_, value)| *value).ok_or_else(|| bad(layers, key, expected))
-}
-
-pub(super) fn text(layers: &Layers, key: &'static str) -> Option<String> {
-    Some(layers.get(key).0).filter(|value| !value.is_empty()).map(str::to_owned)
 }

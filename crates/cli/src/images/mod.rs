@@ -23,8 +23,7 @@ use sandyard_sandbox::warden::ImageStates;
 use sandyard_server::app::{ImageState, Images};
 use tokio::sync::watch;
 
-use crate::config::{ImageChoice, Surroundings};
-use crate::ui::Ui;
+use crate::config::Surroundings;
 
 pub(crate) use prepare::Preparation;
 pub(crate) use remote::RemoteImages;
@@ -87,13 +86,6 @@ impl YardImages {
             images.set(flavour, images.found(flavour).unwrap_or_else(|| missing(flavour)));
         }
         images
-    }
-
-    /// Starts to build the configured images that the cache lacks.
-    pub(crate) fn prepare(&self, wanted: ImageChoice, surroundings: &Surroundings, ui: Ui) -> Preparation {
-        let cancellation = Cancellation::default();
-        let builder = builder(self.store.clone(), surroundings, cancellation.clone());
-        Preparation::begin(self.clone(), builder, cancellation, wanted, ui)
     }
 
     /// Returns the states of all flavours, with every change.

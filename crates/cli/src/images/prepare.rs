@@ -8,8 +8,8 @@ use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::image::{BuildError, Builder, Cancellation, ImageFlavour};
 use sandyard_server::app::ImageState;
 
-use super::YardImages;
-use crate::config::ImageChoice;
+use super::{YardImages, builder};
+use crate::config::{ImageChoice, Surroundings};
 use crate::progress::ProgressLine;
 use crate::ui::Ui;
 
@@ -25,8 +25,17 @@ pub(crate) struct Preparation {
     thread: Option<JoinHandle<()>>,
 }
 
+impl YardImages {
+    /// Starts to build the configured images that the cache lacks.
+    pub(crate) fn prepare(&self, wanted: ImageChoice, surroundings: &Surroundings, ui: Ui) -> Preparation {
+        let cancellation = Cancellation::default();
+        let builder = builder(self.store.clone(), surroundings, cancellation.clone());
+        Preparation::begin(self.clone(), builder, cancellation, wanted, ui)
+    }
+}
+
 impl Preparation {
-    pub(super) fn begin(
+    fn begin(
         images: YardImages,
         builder: Builder,
         cancellation: Cancellation,

@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use reqwest::Response;
 use zip::ZipArchive;
 
-use super::transfer::stream_to;
+use super::stream_to_file::stream_to;
 use crate::errors::CommandError;
 use crate::ui::Ui;
 

@@ -6,7 +6,7 @@ use sandyard_api::{EventBody, ModelCallEvent, PlanItemView, ToolEvent};
 use sandyard_protocol::{ModelFailureCode, PlanState, Speaker};
 
 use super::call_words::call_words;
-use super::show::duration;
+use super::spans::duration;
 use crate::ui::{Tone, Ui, clean, short_id};
 
 /// Shown characters of a call, or of the last line of its output.

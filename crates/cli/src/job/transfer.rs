@@ -9,9 +9,9 @@ use futures_util::StreamExt;
 use reqwest::Response;
 
 use super::archive::unpack;
+use super::stream_to_file::stream_to;
 use crate::client::{ApiClient, ClientError};
 use crate::errors::CommandError;
-use crate::progress::ProgressLine;
 use crate::ui::{Ui, counted};
 
 /// Destination of a result.
@@ -87,26 +87,6 @@ pub(crate) async fn copy_to_stdout(response: Response) -> Result<(), CommandErro
         out.write_all(&bytes.map_err(ClientError::Lost)?)?;
     }
     Ok(out.flush()?)
-}
-
-/// Streams a body to a writer and shows progress.
-pub(super) async fn stream_to(
-    response: Response,
-    file: &mut impl Write,
-    path: &Path,
-    what: &str,
-) -> Result<u64, CommandError> {
-    let progress = ProgressLine::transfer(what, io::stderr().is_terminal(), response.content_length());
-    let mut body = response.bytes_stream();
-    let mut length = 0;
-    while let Some(bytes) = body.next().await {
-        let bytes = bytes.map_err(ClientError::Lost)?;
-        file.write_all(&bytes).map_err(CommandError::file("write", path))?;
-        progress.advance(bytes.len());
-        length += bytes.len() as u64;
-    }
-    progress.finish();
-    Ok(length)
 }
 
 #[cfg(test)]
