@@ -78,8 +78,9 @@ export async function postJson<T>(path: string, body: unknown): Promise<T> {
 export const encodePath = (path: string): string => path.split("/").map(encodeURIComponent).join("/");
 
 export function messageOf(error: unknown): string {
-  if (error instanceof ApiFailure) return error.hint ? `${error.message} ${sentence(error.hint)}` : error.message;
+  if (error instanceof ApiFailure) return [error.message, error.hint ?? ""].filter(Boolean).map(sentence).join(" ");
   return error instanceof Error ? error.message : String(error);
 }
 
-const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+/** The server's words begin small and end without a full stop. */
+const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?…:]$/.test(text) ? "" : ".");

@@ -3,7 +3,7 @@
 import "./open.css";
 import "../ui/theme";
 
-import { ApiFailure, getJson, postJson, setKey } from "../api/client";
+import { ApiFailure, getJson, messageOf, postJson, setKey } from "../api/client";
 import type { JobListView, ScheduleView, TicketView } from "../api/types";
 
 function at<Kind extends HTMLElement = HTMLElement>(id: string): Kind {
@@ -30,7 +30,8 @@ async function open(): Promise<void> {
     const locked = error instanceof ApiFailure && error.status === 401;
     at("sign-in").hidden = !locked;
     at("title").textContent = locked ? "A key is needed" : "The sandbox can't be opened";
-    at("notice").textContent = locked || !(error instanceof Error) ? "" : error.message;
+    at("notice").textContent = locked ? "" : messageOf(error);
+    at("back").hidden = locked;
   }
 }
 
