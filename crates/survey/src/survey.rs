@@ -10,7 +10,7 @@ use sandyard_syntax::{ParseLimits, SourceLanguage};
 use crate::entries::entries;
 use crate::files::{FileTree, TreeFile, role};
 use crate::manifests::TreeManifests;
-use crate::resolve::{TreeIndex, resolve};
+use crate::resolve::{TreeIndex, add_modules, resolve};
 use crate::scan::{FileScan, cut, first_sentence, scan};
 use crate::stores::stores;
 
@@ -47,7 +47,8 @@ pub fn survey(tree: &FileTree, limits: SurveyLimits) -> ProjectFacts {
     let manifests = TreeManifests::read(tree);
     let paths: Vec<String> = sources.iter().map(|(file, _)| file.path.clone()).collect();
     let roles: Vec<FileRole> = paths.iter().map(|path| role(path)).collect();
-    let index = TreeIndex::new(&paths, &roles, &scans, &manifests);
+    let mut index = TreeIndex::new(&paths, &roles, &scans, &manifests);
+    add_modules(&mut index);
     let resolved = resolve(&index);
     let entries = entries(&index, &resolved.uses);
     let routes = scans.iter().enumerate().filter(|(file, _)| roles[*file] == FileRole::Source);

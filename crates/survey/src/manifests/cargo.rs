@@ -4,17 +4,7 @@ use sandyard_explain::facts::{CommandFact, CommandPurpose, ManifestFact};
 use toml::{Table, Value};
 
 use crate::manifests::TreeManifests;
-
-/// A Rust package.
-#[derive(Debug)]
-pub(super) struct RustPackage {
-    /// Name of its library in `use`.
-    pub(super) library: String,
-    /// Path of the library's root.
-    pub(super) root: Option<String>,
-    /// Paths of other roots that the manifest names.
-    pub(super) others: Vec<String>,
-}
+use crate::manifests::packages::RustPackage;
 
 pub(super) fn cargo(manifests: &mut TreeManifests, folder: &str, text: &str, fact: &mut ManifestFact) {
     let Ok(table) = text.parse::<Table>() else { return };

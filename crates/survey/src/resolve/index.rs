@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sandyard_explain::facts::FileRole;
 use sandyard_syntax::SourceLanguage;
 
+use super::module_tree::ModuleTree;
 use crate::manifests::TreeManifests;
 use crate::scan::{FileScan, FoundAlias};
 
@@ -28,7 +29,7 @@ pub(crate) struct TreeIndex<'tree> {
     packages: BTreeMap<String, Vec<usize>>,
     /// Definitions of C functions in the whole tree.
     functions: BTreeMap<&'tree str, Vec<usize>>,
-    rust: super::rust::ModuleTree,
+    rust: ModuleTree,
 }
 
 impl<'tree> TreeIndex<'tree> {
@@ -69,7 +70,7 @@ impl<'tree> TreeIndex<'tree> {
             })
             .collect();
         let aliases = scans.iter().map(aliases_by_name).collect();
-        let mut index = Self {
+        Self {
             aliases,
             paths,
             roles,
@@ -80,10 +81,13 @@ impl<'tree> TreeIndex<'tree> {
             symbols,
             packages,
             functions,
-            rust: super::rust::ModuleTree::default(),
-        };
-        index.rust = super::rust::ModuleTree::build(&index);
-        index
+            rust: ModuleTree::default(),
+        }
+    }
+
+    /// Adds the modules of Rust, which are found with the rest of the index.
+    pub(super) fn set_rust(&mut self, rust: ModuleTree) {
+        self.rust = rust;
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<usize> {
@@ -142,7 +146,7 @@ impl<'tree> TreeIndex<'tree> {
         }
     }
 
-    pub(crate) fn rust(&self) -> &super::rust::ModuleTree {
+    pub(crate) fn rust(&self) -> &ModuleTree {
         &self.rust
     }
 }

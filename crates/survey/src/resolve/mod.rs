@@ -13,6 +13,7 @@ mod java;
 mod javascript;
 mod lines;
 mod mentions;
+mod module_tree;
 mod python;
 mod python_names;
 mod rust;
@@ -23,6 +24,12 @@ use bindings::FileLinks;
 pub(crate) use index::TreeIndex;
 use sandyard_explain::facts::{FileUse, LibraryUse, UseKind};
 use sandyard_syntax::SourceLanguage;
+
+/// Finds the modules of Rust with the rest of an index, and adds them to it.
+pub(crate) fn add_modules(index: &mut TreeIndex<'_>) {
+    let modules = module_tree::ModuleTree::build(index);
+    index.set_rust(modules);
+}
 
 /// Turns the imports of one file into links.
 type LinkFunction = fn(&TreeIndex<'_>, usize) -> FileLinks;

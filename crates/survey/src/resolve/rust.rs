@@ -1,10 +1,9 @@
 //! Modules of Rust: which file is which module of which crate, and what a path names.
 
-use std::collections::BTreeMap;
-
 use crate::resolve::bindings::{BoundName, FileLinks};
 use crate::resolve::index::{TreeIndex, file_name, folder, join};
 use crate::resolve::mentions::follow;
+use crate::resolve::module_tree::{ModulePlace, ModuleTree};
 use crate::scan::{FoundMention, ImportForm};
 use sandyard_syntax::SourceLanguage;
 
@@ -12,23 +11,6 @@ use sandyard_syntax::SourceLanguage;
 const STANDARD: &[&str] = &["std", "core", "alloc", "proc_macro", "test"];
 /// Steps through `pub use`.
 const MAX_HOPS: usize = 8;
-
-/// Where a file stands: its crate (named by the root file) and the names of its module.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct ModulePlace {
-    root: usize,
-    path: Vec<String>,
-}
-
-/// All modules of all crates of a tree.
-#[derive(Debug, Default)]
-pub(crate) struct ModuleTree {
-    places: BTreeMap<usize, ModulePlace>,
-    /// Files by root and module path.
-    modules: BTreeMap<(usize, Vec<String>), usize>,
-    /// Root of the library of each package, by the name that `use` takes.
-    libraries: BTreeMap<String, usize>,
-}
 
 impl ModuleTree {
     pub(crate) fn build(index: &TreeIndex<'_>) -> Self {
