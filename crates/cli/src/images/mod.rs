@@ -16,14 +16,14 @@ use async_trait::async_trait;
 use sandyard_sandbox::driver::{ImageDigest, LocalImages};
 use sandyard_sandbox::drivers::docker::LoadError;
 use sandyard_sandbox::image::{
-    ArchiveError, BuildError, Builder, Cancellation, HostSettings, ImageFlavour, ImageRequest, ImageStore,
-    ImageStoreError,
+    ArchiveError, ArchiveSnapshot, BuildError, Builder, Cancellation, HostSettings, ImageFlavour,
+    ImageRequest, ImageStore, ImageStoreError,
 };
 use sandyard_sandbox::warden::ImageStates;
 use sandyard_server::app::{ImageState, Images};
 use tokio::sync::watch;
 
-use crate::config::Surroundings;
+use crate::config::{Settings, Surroundings};
 
 pub(crate) use prepare::Preparation;
 pub(crate) use remote::RemoteImages;
@@ -70,22 +70,29 @@ impl ImageError {
 pub(crate) struct YardImages {
     store: ImageStore,
     packages: Arc<[String]>,
+    snapshot: Option<ArchiveSnapshot>,
     states: Arc<watch::Sender<ImageStates>>,
 }
 
 impl YardImages {
     /// Returns the images of the cache. Builds nothing.
-    pub(crate) fn new(cache: &Path, packages: Vec<String>) -> Self {
+    pub(crate) fn new(cache: &Path, packages: Vec<String>, snapshot: Option<ArchiveSnapshot>) -> Self {
         let store = ImageStore::new(cache);
         let images = Self {
             store,
             packages: packages.into(),
+            snapshot,
             states: Arc::new(watch::Sender::new(ImageStates::new())),
         };
         for flavour in ImageFlavour::ALL {
             images.set(flavour, images.found(flavour).unwrap_or_else(|| missing(flavour)));
         }
         images
+    }
+
+    /// Returns the images that a server with these settings runs sandboxes on.
+    pub(crate) fn of(settings: &Settings) -> Self {
+        Self::new(&settings.cache, settings.packages.clone(), settings.snapshot.clone())
     }
 
     /// Returns the states of all flavours, with every change.
@@ -95,7 +102,8 @@ impl YardImages {
 
     /// Returns the image of a flavour that sandboxes of this server run on.
     fn request(&self, flavour: ImageFlavour) -> ImageRequest {
-        ImageRequest { with: self.packages.to_vec(), ..ImageRequest::plain(flavour) }
+        let (with, snapshot) = (self.packages.to_vec(), self.snapshot.clone());
+        ImageRequest { with, snapshot, ..ImageRequest::plain(flavour) }
     }
 
     fn found(&self, flavour: ImageFlavour) -> Option<ImageState> {

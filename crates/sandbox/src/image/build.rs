@@ -56,16 +56,19 @@ impl Builder {
             return Ok(image);
         }
         check_host()?;
+        if !request.architecture.runs_here() {
+            return Err(BuildError::Architecture(request.architecture));
+        }
         let manifest = recipe::manifest(request.flavour)?;
         let parent = match manifest.parent {
             Some(flavour) => {
-                let wanted = ImageRequest { flavour, with: Vec::new(), refresh: request.refresh };
+                let wanted = ImageRequest { flavour, with: Vec::new(), ..request.clone() };
                 Some(self.ensure(&wanted, progress)?)
             }
             None => None,
         };
         let with = recipe::normalised(&request.with);
-        let recipe = recipe::recipe_digest(request.flavour, &with)?;
+        let recipe = recipe::recipe_digest(request)?;
         let refresh = request.refresh.unwrap_or(0);
         let digest = recipe::image_digest(&recipe, parent.as_ref().map(|image| &image.digest), refresh);
         let _lock = match self.wait_for_lock(request, &digest, progress)? {
@@ -73,7 +76,10 @@ impl Builder {
             BuildTurn::Finished(image) => return Ok(*image),
         };
         let dead = self.store.dead_builds(Some(&digest))?;
-        let plan = BuildPlan { flavour: request.flavour, manifest, recipe, digest, parent, with, refresh };
+        let (flavour, architecture, snapshot) =
+            (request.flavour, request.architecture, request.snapshot.clone());
+        let plan =
+            BuildPlan { flavour, architecture, manifest, recipe, digest, parent, with, refresh, snapshot };
         thread::scope(|scope| {
             // Beside the build: a busy disk can take half a minute to remove a tree. The next build finds
             // what is left.
@@ -131,7 +137,10 @@ impl Builder {
         fs::create_dir_all(&built).map_err(at("make", &built))?;
         let recipe = directory.join("recipe");
         recipe::write_out(&recipe).map_err(at("write", &recipe))?;
-        let staged = self.host.stage(directory, &plan.manifest.suite).map_err(BuildError::Host)?;
+        let staged = self
+            .host
+            .stage(directory, &plan.manifest.suite, plan.snapshot.as_ref())
+            .map_err(BuildError::Host)?;
         let log = self.store.log_file(plan.flavour.as_str())?;
         let log = File::create(&log).map_err(at("make", &log))?;
 
@@ -162,10 +171,12 @@ impl Builder {
     fn facts(&self, plan: &BuildPlan, census: Census, started: Instant) -> ImageFacts {
         ImageFacts {
             flavour: plan.flavour,
+            architecture: plan.architecture,
             recipe: plan.recipe.clone(),
             parent: plan.parent.as_ref().map(|parent| parent.digest.clone()),
             with: plan.with.clone(),
             refresh: plan.refresh,
+            snapshot: plan.snapshot.clone(),
             created_s: (self.clock)().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             build_s: started.elapsed().as_secs(),
             size_bytes: census.size_bytes,

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::architecture::ImageArchitecture;
 use super::facts::ImageFlavour;
 use super::manifest::ManifestError;
 use super::steps::StepError;
@@ -18,6 +19,9 @@ pub enum BuildError {
     /// Tools of the host are missing.
     #[error("building an image needs programs of the packages {0}")]
     MissingTools(String),
+    /// This machine runs no programs of the image.
+    #[error("this machine runs no programs for {0}")]
+    Architecture(ImageArchitecture),
     /// `--with` has a value that is no Debian package name.
     #[error("`{0}` is not the name of a Debian package")]
     PackageName(String),
@@ -62,6 +66,7 @@ impl BuildError {
                     .to_owned(),
             ),
             Self::MissingTools(packages) => Some(format!("apt-get install {packages}")),
+            Self::Architecture(_) => Some("apt-get install qemu-user-static binfmt-support".to_owned()),
             Self::Host(_) => {
                 Some("if a keyring is missing: apt-get install debian-archive-keyring".to_owned())
             }

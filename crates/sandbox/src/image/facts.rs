@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::{ArchiveSnapshot, ImageArchitecture};
 use crate::driver::ImageDigest;
 
 /// Set of programs in an image.
@@ -49,17 +50,27 @@ impl fmt::Display for ImageFlavour {
 pub struct ImageRequest {
     /// Flavour of the image.
     pub flavour: ImageFlavour,
+    /// Processor that it is for.
+    pub architecture: ImageArchitecture,
     /// Debian packages to add.
     pub with: Vec<String>,
     /// Seconds since 1970. A new stamp makes a new image with the updates of the day; `None` takes the newest
     /// that exists.
     pub refresh: Option<u64>,
+    /// State of Debian's archive to take packages from; `None` takes that of the day of the build.
+    pub snapshot: Option<ArchiveSnapshot>,
 }
 
 impl ImageRequest {
-    /// Requests the image of a flavour without added packages.
+    /// Requests the image of a flavour for this machine, without added packages.
     pub fn plain(flavour: ImageFlavour) -> Self {
-        Self { flavour, with: Vec::new(), refresh: None }
+        Self {
+            flavour,
+            architecture: ImageArchitecture::native(),
+            with: Vec::new(),
+            refresh: None,
+            snapshot: None,
+        }
     }
 }
 
@@ -81,8 +92,11 @@ pub struct Image {
 pub struct ImageFacts {
     /// Flavour of the image.
     pub flavour: ImageFlavour,
-    /// Digest of recipe, architecture and added packages. Images that differ only in their updates have the
-    /// same.
+    /// Processor that it is for.
+    #[serde(default = "ImageArchitecture::native")]
+    pub architecture: ImageArchitecture,
+    /// Digest of recipe, architecture, added packages and snapshot. Images that differ only in their updates have
+    /// the same.
     pub recipe: ImageDigest,
     /// Image that it was built on.
     pub parent: Option<ImageDigest>,
@@ -90,6 +104,9 @@ pub struct ImageFacts {
     pub with: Vec<String>,
     /// Stamp of the refresh that made the image, 0 for the first build.
     pub refresh: u64,
+    /// State of Debian's archive that the packages come from; `None` is that of the day of the build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<ArchiveSnapshot>,
     /// Time at which the build ended, in seconds since 1970.
     pub created_s: u64,
     /// Duration of the build in seconds.

@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::snapshot::{self, ArchiveSnapshot};
 use super::sources::{self, Keyring, PackageSource};
 
 /// Path at which `host/enter.sh` mounts the inputs inside the root.
@@ -73,16 +74,25 @@ pub(super) struct StagedInputs {
 
 impl HostSettings {
     /// Collects the inputs below `directory`, which must exist.
-    pub(super) fn stage(&self, directory: &Path, suite: &str) -> io::Result<StagedInputs> {
+    pub(super) fn stage(
+        &self,
+        directory: &Path,
+        suite: &str,
+        snapshot: Option<&ArchiveSnapshot>,
+    ) -> io::Result<StagedInputs> {
         let inputs = directory.join("inputs");
         fs::create_dir_all(inputs.join("keyrings"))?;
-        let chosen = sources::choose(&sources::of_host(Path::new("/etc/apt")), suite);
+        let chosen = match snapshot {
+            Some(snapshot) => snapshot.sources(suite),
+            None => sources::choose(&sources::of_host(Path::new("/etc/apt")), suite),
+        };
         let sources = directory.join("sources.list");
         write_sources(&chosen, &inputs, &sources)?;
 
         let certificates = self.certificates();
         fs::write(inputs.join("ca-bundle.crt"), certificates.concat())?;
-        let options = apt_options();
+        let mut options = apt_options();
+        options.extend(snapshot.into_iter().flat_map(|_| ArchiveSnapshot::apt_options()));
         let apt_options = directory.join("apt-options");
         fs::write(&apt_options, outside_options(&options, &inputs))?;
         fs::write(inputs.join("apt.conf"), inside_config(&options))?;
@@ -270,8 +280,11 @@ fn quoted_address(option: &str) -> Option<String> {
 /// Removes marks that prove nothing: Debian's own addresses are in the image on purpose, and short values
 /// occur everywhere.
 fn telling(marks: Vec<String>) -> Vec<String> {
-    let ordinary =
-        |mark: &str| mark.contains("://deb.debian.org/") || mark.contains("://security.debian.org/");
+    let ordinary = |mark: &str| {
+        mark.contains("://deb.debian.org/")
+            || mark.contains("://security.debian.org/")
+            || mark.starts_with(snapshot::SERVICE)
+    };
     let mut marks: Vec<_> = marks.into_iter().filter(|mark| mark.len() >= 12 && !ordinary(mark)).collect();
     marks.sort();
     marks.dedup();

@@ -37,12 +37,31 @@ fn everything_lent_becomes_a_mark_and_debians_own_does_not() {
     let mut given = settings(&[("http_proxy", "http://proxy.example:3128"), ("pip_retries", "3")]);
     given.home = Some(home.path().to_owned());
     let directory = tempfile::tempdir().unwrap();
-    let staged = given.stage(directory.path(), "bookworm").unwrap();
+    let staged = given.stage(directory.path(), "bookworm", None).unwrap();
     assert!(staged.marks.contains(&"http://proxy.example:3128".to_owned()));
     assert!(staged.marks.contains(&"https://npm.example/".to_owned()));
     assert!(staged.marks.iter().all(|mark| !mark.contains("deb.debian.org") && mark.len() >= 12));
     assert!(fs::read_to_string(staged.inputs.join("apt.conf")).unwrap().contains("/run/inputs/sources.list"));
     assert!(fs::read_to_string(&staged.sources).unwrap().contains("bookworm-security"));
+}
+
+#[test]
+fn a_snapshot_replaces_the_hosts_mirrors_and_accepts_expired_lists() {
+    let directory = tempfile::tempdir().unwrap();
+    let snapshot = ArchiveSnapshot::parse("20261101").unwrap();
+    let staged = settings(&[]).stage(directory.path(), "bookworm", Some(&snapshot)).unwrap();
+    for list in [&staged.sources, &staged.inputs.join("sources.list")] {
+        let text = fs::read_to_string(list).unwrap();
+        let is_of_the_moment =
+            |line: &str| line.contains("signed-by=") && line.contains("/20261101T000000Z/ bookworm");
+        assert_eq!(text.lines().filter(|line| is_of_the_moment(line)).count(), 3, "{text}");
+        assert_eq!(text.lines().count(), 3, "{text}");
+    }
+    for options in [&staged.apt_options, &staged.inputs.join("apt.conf")] {
+        let text = fs::read_to_string(options).unwrap();
+        assert!(text.contains("Acquire::Check-Valid-Until \"false\""), "{text}");
+    }
+    assert!(staged.marks.iter().all(|mark| !mark.contains("snapshot.debian.org")), "{:?}", staged.marks);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! half-made image is never seen. `archive` writes a finished image in the form that container engines load.
 //! All calls block: run them on a thread that stays, because the death of that thread ends the build.
 
+mod architecture;
 mod archive;
 mod build;
 mod build_error;
@@ -16,6 +17,7 @@ mod lock;
 mod manifest;
 mod progress;
 mod recipe;
+mod snapshot;
 mod sources;
 mod state;
 mod steps;
@@ -28,6 +30,7 @@ mod work;
 mod store_tests;
 
 pub use crate::driver::ImageDigest;
+pub use architecture::ImageArchitecture;
 pub use archive::{ArchiveError, FLAVOUR_LABEL, IMAGE_LABEL, ImageArchive, reference, write_file};
 pub use build::Builder;
 pub use build_error::BuildError;
@@ -36,6 +39,7 @@ pub use facts::{Image, ImageFacts, ImageFlavour, ImageRequest};
 pub use host::HostSettings;
 pub use manifest::ManifestError;
 pub use progress::BuildProgress;
+pub use snapshot::ArchiveSnapshot;
 pub use state::ImageState;
 pub use steps::StepError;
 pub use store::{ImageStore, ImageStoreError};

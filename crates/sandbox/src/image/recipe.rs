@@ -12,7 +12,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::manifest::{ManifestError, RecipeManifest};
-use super::{ImageDigest, ImageFlavour};
+use super::{ImageArchitecture, ImageDigest, ImageFlavour, ImageRequest};
 
 /// Version of the builder. A change here gives every image a new digest.
 const FORMAT: &str = "sandyard image 1";
@@ -48,6 +48,7 @@ static FILES: &[File] = &recipe_files![
     "flavours/full/npm/package.json",
     "flavours/full/packages",
     "flavours/full/python.lock",
+    "host/bootstrap-as.sh",
     "host/bootstrap.sh",
     "host/enter.sh",
     "host/mount-tree.sh",
@@ -84,8 +85,9 @@ pub(super) fn manifest(flavour: ImageFlavour) -> Result<RecipeManifest, Manifest
     RecipeManifest::parse(text)
 }
 
-/// Returns the digest of a flavour's recipe with added packages, independent of the day of the build.
-pub(super) fn recipe_digest(flavour: ImageFlavour, with: &[String]) -> Result<ImageDigest, ManifestError> {
+/// Returns the digest of a flavour's recipe with added packages and snapshot, independent of the day of the build.
+pub(super) fn recipe_digest(request: &ImageRequest) -> Result<ImageDigest, ManifestError> {
+    let flavour = request.flavour;
     let manifest = manifest(flavour)?;
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
@@ -94,15 +96,20 @@ pub(super) fn recipe_digest(flavour: ImageFlavour, with: &[String]) -> Result<Im
         hash.update(text.as_bytes());
     };
     add(FORMAT);
-    add(std::env::consts::ARCH);
+    add(request.architecture.as_str());
     add(flavour.as_str());
     if let Some(parent) = manifest.parent {
-        add(recipe_digest(parent, &[])?.as_str());
+        let parent = ImageRequest { flavour: parent, with: Vec::new(), ..request.clone() };
+        add(recipe_digest(&parent)?.as_str());
     }
-    for package in normalised(with) {
+    for package in normalised(&request.with) {
         add(&package);
     }
-    for file in FILES.iter().filter(|file| takes_part(file.path, flavour, &manifest)) {
+    // No name of a package has this form, and images without a snapshot keep their digest.
+    if let Some(snapshot) = &request.snapshot {
+        add(&format!("snapshot {snapshot}"));
+    }
+    for file in FILES.iter().filter(|file| takes_part(file.path, request, &manifest)) {
         add(file.path);
         add(file.text);
     }
@@ -126,9 +133,13 @@ pub(super) fn normalised(with: &[String]) -> Vec<String> {
     packages
 }
 
-fn takes_part(path: &str, flavour: ImageFlavour, manifest: &RecipeManifest) -> bool {
+fn takes_part(path: &str, request: &ImageRequest, manifest: &RecipeManifest) -> bool {
+    let flavour = request.flavour;
     if let Some(script) = path.strip_prefix("scripts/") {
         return script == "env.sh" || manifest.steps.iter().any(|step| step.script == script);
+    }
+    if path == "host/bootstrap-as.sh" {
+        return request.architecture != ImageArchitecture::native();
     }
     path.starts_with("host/") || path.starts_with(&format!("flavours/{flavour}/"))
 }
@@ -138,6 +149,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::PathBuf;
 
+    use super::super::ArchiveSnapshot;
     use super::*;
 
     fn words(list: &[&str]) -> Vec<String> {
@@ -178,7 +190,10 @@ mod tests {
 
     #[test]
     fn the_order_of_added_packages_does_not_matter_but_their_set_does() {
-        let digest = |with: &[&str]| recipe_digest(ImageFlavour::Base, &words(with)).unwrap();
+        let digest = |with: &[&str]| {
+            let request = ImageRequest { with: words(with), ..ImageRequest::plain(ImageFlavour::Base) };
+            recipe_digest(&request).unwrap()
+        };
         assert_eq!(digest(&["b", "a", "b"]), digest(&["a", "b"]));
         assert_ne!(digest(&["a"]), digest(&["a", "b"]));
         assert_ne!(digest(&["ab"]), digest(&["a", "b"]));
@@ -187,8 +202,8 @@ mod tests {
 
     #[test]
     fn flavours_parents_and_refreshes_make_different_images() {
-        let base = recipe_digest(ImageFlavour::Base, &[]).unwrap();
-        let full = recipe_digest(ImageFlavour::Full, &[]).unwrap();
+        let base = recipe_digest(&ImageRequest::plain(ImageFlavour::Base)).unwrap();
+        let full = recipe_digest(&ImageRequest::plain(ImageFlavour::Full)).unwrap();
         assert_ne!(base, full);
         let first = image_digest(&full, Some(&base), 0);
         assert_ne!(first, image_digest(&full, Some(&base), 1));
@@ -197,11 +212,33 @@ mod tests {
     }
 
     #[test]
+    fn a_snapshot_makes_another_image_of_every_flavour() {
+        for flavour in ImageFlavour::ALL {
+            let digest = |date: Option<&str>| {
+                let snapshot = date.map(|date| ArchiveSnapshot::parse(date).unwrap());
+                recipe_digest(&ImageRequest { snapshot, ..ImageRequest::plain(flavour) }).unwrap()
+            };
+            assert_ne!(digest(None), digest(Some("20261101")));
+            assert_ne!(digest(Some("20261101")), digest(Some("20261102")));
+            assert_eq!(digest(Some("20261101")), digest(Some("20261101T000000Z")));
+        }
+    }
+
+    #[test]
+    fn an_architecture_makes_another_image() {
+        let digest = |architecture| {
+            recipe_digest(&ImageRequest { architecture, ..ImageRequest::plain(ImageFlavour::Full) }).unwrap()
+        };
+        assert_ne!(digest(ImageArchitecture::X86), digest(ImageArchitecture::Arm));
+    }
+
+    #[test]
     fn base_does_not_depend_on_what_only_full_uses() {
         let base = manifest(ImageFlavour::Base).unwrap();
-        assert!(takes_part("scripts/30-node.sh", ImageFlavour::Base, &base));
-        assert!(!takes_part("scripts/70-desktop.sh", ImageFlavour::Base, &base));
-        assert!(!takes_part("flavours/full/packages", ImageFlavour::Base, &base));
+        let request = ImageRequest::plain(ImageFlavour::Base);
+        assert!(takes_part("scripts/30-node.sh", &request, &base));
+        assert!(!takes_part("scripts/70-desktop.sh", &request, &base));
+        assert!(!takes_part("flavours/full/packages", &request, &base));
     }
 
     #[test]

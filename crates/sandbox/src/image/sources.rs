@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Debian's own keyring, on Debian and on hosts with the package `debian-archive-keyring`.
-const DEBIAN_KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+pub(super) const DEBIAN_KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Names under which a host's sources may have another release of Debian.
 const OTHER_RELEASES: [&str; 8] =

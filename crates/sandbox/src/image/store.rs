@@ -47,7 +47,7 @@ impl ImageStore {
 
     /// Returns the newest finished image that answers the request; with a refresh stamp, one at least as new.
     pub fn find(&self, request: &ImageRequest) -> Result<Option<Image>, ImageStoreError> {
-        let recipe = recipe::recipe_digest(request.flavour, &request.with)?;
+        let recipe = recipe::recipe_digest(request)?;
         let images = self.list()?.into_iter().filter(|image| image.facts.recipe == recipe);
         let fresh = images.filter(|image| image.facts.refresh >= request.refresh.unwrap_or(0));
         Ok(fresh.max_by_key(|image| (image.facts.refresh, image.facts.created_s)))
@@ -90,7 +90,7 @@ impl ImageStore {
             }
             None => None,
         };
-        let recipe = recipe::recipe_digest(request.flavour, &request.with)?;
+        let recipe = recipe::recipe_digest(request)?;
         Ok(recipe::image_digest(&recipe, parent.as_ref(), refresh))
     }
 

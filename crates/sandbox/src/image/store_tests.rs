@@ -4,20 +4,22 @@ use std::fs;
 use std::path::Path;
 
 use super::store::ImageStore;
-use super::{Image, ImageDigest, ImageFacts, ImageFlavour, ImageRequest, recipe};
+use super::{Image, ImageArchitecture, ImageDigest, ImageFacts, ImageFlavour, ImageRequest, recipe};
 
 fn add(store: &ImageStore, flavour: ImageFlavour, refresh: u64, created_s: u64) -> Image {
     let request = ImageRequest { refresh: Some(refresh), ..ImageRequest::plain(flavour) };
     let digest = store.digest_of(&request).unwrap();
     let built = store.make_temporary(&digest).unwrap().join("out");
     fs::create_dir_all(built.join("root/etc")).unwrap();
-    let recipe = recipe::recipe_digest(flavour, &[]).unwrap();
+    let recipe = recipe::recipe_digest(&ImageRequest::plain(flavour)).unwrap();
     let facts = ImageFacts {
         flavour,
+        architecture: ImageArchitecture::native(),
         recipe,
         parent: None,
         with: Vec::new(),
         refresh,
+        snapshot: None,
         created_s,
         build_s: 1,
         size_bytes: 0,

@@ -12,7 +12,7 @@ use super::host::{INPUTS, StagedInputs};
 use super::manifest::RecipeManifest;
 use super::progress::Reporter;
 use super::steps::{self, StepError, TOOL_PATH};
-use super::{Image, ImageDigest, ImageFlavour};
+use super::{ArchiveSnapshot, Image, ImageArchitecture, ImageDigest, ImageFlavour};
 
 /// Path at which `host/enter.sh` mounts the recipe inside the root.
 const RECIPE: &str = "/run/recipe";
@@ -20,12 +20,14 @@ const RECIPE: &str = "/run/recipe";
 /// Facts about an image before it is made.
 pub(super) struct BuildPlan {
     pub(super) flavour: ImageFlavour,
+    pub(super) architecture: ImageArchitecture,
     pub(super) manifest: RecipeManifest,
     pub(super) recipe: ImageDigest,
     pub(super) digest: ImageDigest,
     pub(super) parent: Option<Image>,
     pub(super) with: Vec<String>,
     pub(super) refresh: u64,
+    pub(super) snapshot: Option<ArchiveSnapshot>,
 }
 
 pub(super) struct BuildWork<'a> {
@@ -51,7 +53,7 @@ impl BuildWork<'_> {
                 command
             }
             None => {
-                let mut command = steps::isolated_command(&self.recipe.join("host/bootstrap.sh"));
+                let mut command = self.bootstrap();
                 command
                     .arg(self.root)
                     .arg(self.scratch)
@@ -63,6 +65,17 @@ impl BuildWork<'_> {
             }
         };
         self.run(command, "bootstrap", &manifest.bootstrap.phase)
+    }
+
+    /// Returns the command that lays out a minimal Debian.
+    fn bootstrap(&self) -> Command {
+        let architecture = self.plan.architecture;
+        if architecture == ImageArchitecture::native() {
+            return steps::isolated_command(&self.recipe.join("host/bootstrap.sh"));
+        }
+        let mut command = steps::isolated_command(&self.recipe.join("host/bootstrap-as.sh"));
+        command.arg(architecture.debian_name());
+        command
     }
 
     /// Runs the recipe's scripts inside the tree.

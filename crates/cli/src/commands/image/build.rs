@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use sandyard_sandbox::image::vm::KernelSource;
 use sandyard_sandbox::image::{
-    BuildError, Cancellation, Image as BuiltImage, ImageFlavour, ImageRequest, ImageStore,
+    ArchiveSnapshot, BuildError, Cancellation, Image as BuiltImage, ImageArchitecture, ImageFlavour,
+    ImageRequest, ImageStore,
 };
 
 use super::vm;
@@ -18,18 +19,31 @@ use crate::images::engine::{self, EngineDestination};
 use crate::images::{self, ImageError};
 use crate::machine;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard image build --flavour full
+  sandyard image build --flavour dev --add packages.txt
+  sandyard image build --format docker --output image.tar";
+
 /// Build an image unless it exists; prints its folder, its files, or its name in the engine
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Build {
     /// base: shell, Python, Node, git; full: also compilers, kernels, desktop and browser; dev: also Go, Rust, Java and tools
     #[arg(long, value_name = "base|full|dev", default_value = "base", value_parser = parse_flavour)]
     flavour: ImageFlavour,
+    /// Processor that the image is for [default: this machine's]; another one needs an emulator (qemu-user-static)
+    #[arg(long, value_name = "x86_64|aarch64", value_parser = parse_architecture)]
+    architecture: Option<ImageArchitecture>,
     /// Form of the image
     #[arg(long, value_enum, default_value_t = Format::Tree)]
     format: Format,
     /// Rebuild the image with today's security updates
     #[arg(long)]
     refresh: bool,
+    /// Take Debian packages as they were at a moment, from snapshot.debian.org, so that the build can be repeated
+    #[arg(long, value_name = "YYYYMMDD[THHMMSSZ]", conflicts_with = "refresh", value_parser = parse_snapshot)]
+    snapshot: Option<ArchiveSnapshot>,
     /// Add Debian packages
     #[arg(long, value_name = "PACKAGE", num_args = 1..)]
     with: Vec<String>,
@@ -60,6 +74,15 @@ enum Format {
 
 fn parse_flavour(name: &str) -> Result<ImageFlavour, String> {
     ImageFlavour::parse(name).ok_or_else(|| "base, full or dev".to_owned())
+}
+
+fn parse_architecture(name: &str) -> Result<ImageArchitecture, String> {
+    ImageArchitecture::parse(name).ok_or_else(|| "x86_64 or aarch64".to_owned())
+}
+
+fn parse_snapshot(text: &str) -> Result<ArchiveSnapshot, String> {
+    ArchiveSnapshot::parse(text)
+        .ok_or_else(|| "a date like 20261101, or a moment like 20261101T083000Z".to_owned())
 }
 
 impl Build {
@@ -106,10 +129,21 @@ impl Build {
         if self.kernel.is_some() && self.format != Format::Vm {
             return misplaced("--kernel", "vm");
         }
+        if self.format == Format::Vm && self.architecture() != ImageArchitecture::native() {
+            let message = "virtual machines run images of this machine's processor only";
+            return Err(CommandError::usage_with_hint(
+                message.to_owned(),
+                "leave out --architecture".to_owned(),
+            ));
+        }
         if self.output.is_some() && self.format != Format::Docker {
             return misplaced("--output", "docker");
         }
         Ok(())
+    }
+
+    fn architecture(&self) -> ImageArchitecture {
+        self.architecture.unwrap_or_else(ImageArchitecture::native)
     }
 
     fn kernel_source(self) -> KernelSource {
@@ -138,8 +172,14 @@ impl Build {
         store: ImageStore,
     ) -> Result<Option<BuiltImage>, CommandError> {
         let flavour = self.flavour;
-        let request =
-            ImageRequest { flavour, with: self.packages()?, refresh: self.refresh.then(clock::unix_s) };
+        let (with, refresh) = (self.packages()?, self.refresh.then(clock::unix_s));
+        let request = ImageRequest {
+            flavour,
+            architecture: self.architecture(),
+            with,
+            refresh,
+            snapshot: self.snapshot.clone(),
+        };
         let cancellation = Cancellation::default();
         let builder = images::builder(store, &context.surroundings, cancellation.clone());
         let ui = context.ui;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use sandyard_sandbox::drivers::docker::LoadedImage;
-use sandyard_sandbox::image::{Image as BuiltImage, ImageStore, vm};
+use sandyard_sandbox::image::{Image as BuiltImage, ImageArchitecture, ImageStore, vm};
 use serde_json::{Value, json};
 
 use crate::clock::now;
@@ -14,8 +14,14 @@ use crate::images::{ImageError, engine};
 use crate::job;
 use crate::ui::TableCell;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard image list
+  sandyard image list --json";
+
 /// List the images of this machine
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct List {
     /// Print JSON
     #[arg(long)]
@@ -89,7 +95,7 @@ impl ListedImage<'_> {
                 TableCell::plain(mebibytes(image.facts.size_bytes)),
                 TableCell::plain(age(now_ms, image.facts.created_s)),
                 TableCell::plain(self.forms(image).join(" ")),
-                TableCell::plain(image.facts.with.join(" ")),
+                TableCell::plain(added(image)),
                 TableCell::plain(image.root.display().to_string()),
             ]
         };
@@ -106,6 +112,14 @@ impl ListedImage<'_> {
         };
         self.images.iter().map(row).chain(self.in_engine_alone().map(orphan)).collect()
     }
+}
+
+/// Returns what tells an image from others of its flavour: packages, another processor, the moment that packages come from.
+fn added(image: &BuiltImage) -> String {
+    let architecture = image.facts.architecture;
+    let other = (architecture != ImageArchitecture::native()).then(|| architecture.to_string());
+    let moment = image.facts.snapshot.as_ref().map(|moment| format!("snapshot={moment}"));
+    image.facts.with.iter().cloned().chain(other).chain(moment).collect::<Vec<_>>().join(" ")
 }
 
 fn mebibytes(bytes: u64) -> String {

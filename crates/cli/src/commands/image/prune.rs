@@ -9,10 +9,16 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::images::{ImageError, engine, in_use};
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard image prune
+  sandyard image prune --all    also the newest ones";
+
 /// Remove images that are neither the newest of their flavour nor in use
 ///
 /// Removes all their forms: tree, disk of virtual machines, and the copy in an engine.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct PruneImages {
     /// Also remove the newest images
     #[arg(long)]

@@ -6,16 +6,18 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use super::*;
-use crate::image::{ImageDigest, ImageFacts, ImageFlavour};
+use crate::image::{ImageArchitecture, ImageDigest, ImageFacts, ImageFlavour};
 
 fn image(root: &Path) -> Image {
     let digest = |digit: &str| ImageDigest::parse(&digit.repeat(64)).unwrap();
     let facts = ImageFacts {
         flavour: ImageFlavour::Base,
+        architecture: ImageArchitecture::native(),
         recipe: digest("b"),
         parent: None,
         with: Vec::new(),
         refresh: 0,
+        snapshot: None,
         created_s: 1_700_000_000,
         build_s: 1,
         size_bytes: 1,

@@ -104,7 +104,7 @@ impl<'a> ImageArchive<'a> {
             (RECIPE_LABEL, facts.recipe.as_str()),
         ];
         Ok(Config {
-            architecture: engine_architecture(),
+            architecture: facts.architecture.debian_name(),
             config: Defaults { env: [PATH], labels: labels.into_iter().collect() },
             created: created.format(&Rfc3339).map_err(io::Error::other)?,
             os: "linux",
@@ -116,15 +116,6 @@ impl<'a> ImageArchive<'a> {
 /// Returns the name by which people find the image in an engine: `sandyard/base:<first digits>`.
 pub fn reference(image: &Image) -> String {
     format!("sandyard/{}:{}", image.flavour, image.digest.short())
-}
-
-/// Returns the architecture by Go's name, which engines use.
-fn engine_architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
 }
 
 /// The image configuration of the OCI image specification, with the members that engines need.

@@ -27,7 +27,7 @@ use super::build::Builder;
 use super::build_error::BuildError;
 use super::steps;
 use super::store::{ImageStore, ImageStoreError, at};
-use super::{ImageFlavour, recipe};
+use super::{ImageFlavour, ImageRequest, recipe};
 use crate::guest_programs::GuestPrograms;
 use kernel::KernelFiles;
 
@@ -123,11 +123,9 @@ impl Builder {
     fn fetch_kernel(&self, now_s: u64) -> Result<VmKernel, BuildError> {
         super::build::check_host()?;
         let suite = recipe::manifest(ImageFlavour::Base)?.suite;
-        let name = recipe::image_digest(
-            &recipe::recipe_digest(ImageFlavour::Base, &[PACKAGE.to_owned()])?,
-            None,
-            now_s,
-        );
+        let request =
+            ImageRequest { with: vec![PACKAGE.to_owned()], ..ImageRequest::plain(ImageFlavour::Base) };
+        let name = recipe::image_digest(&recipe::recipe_digest(&request)?, None, now_s);
         let _lock = self.store.try_lock(&name)?;
         let work = self.store.make_temporary(&name)?;
         let fetched = self.fetch_kernel_in(&work, &suite, now_s);
@@ -137,7 +135,7 @@ impl Builder {
     }
 
     fn fetch_kernel_in(&self, work: &Path, suite: &str, now_s: u64) -> Result<VmKernel, BuildError> {
-        let staged = self.host.stage(work, suite).map_err(BuildError::Host)?;
+        let staged = self.host.stage(work, suite, None).map_err(BuildError::Host)?;
         let tree = work.join("tree");
         let mut command = steps::isolated_command(Path::new("mmdebstrap"));
         command.args(["--mode=root", "--variant=extract", "--format=directory"]);
