@@ -12,6 +12,7 @@ use std::sync::Arc;
 use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::Limits;
 use sandyard_sandbox::drivers::stop_trials;
+use sandyard_sandbox::image::ArchiveSnapshot;
 use sandyard_sandbox::warden::{ServerUser, WardenService, WorkspacePlaces, receive_plan, refuse};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,8 @@ pub(crate) struct WardenPlan {
     pub(crate) images: ImageChoice,
     /// Additional Debian packages in images.
     pub(crate) packages: Vec<String>,
+    /// State of Debian's archive that images are built from.
+    pub(crate) snapshot: Option<ArchiveSnapshot>,
     /// Highest limits of a sandbox.
     pub(crate) greatest_limits: Limits,
     pub(crate) server: ServerUser,
@@ -82,7 +85,7 @@ fn prepare() -> io::Result<(WardenPlan, OwnedFd, OwnedFd)> {
 
 async fn serve(plan: WardenPlan, socket: OwnedFd) -> io::Result<()> {
     let surroundings = Surroundings::read();
-    let images = YardImages::new(&plan.cache, plan.packages);
+    let images = YardImages::new(&plan.cache, plan.packages, plan.snapshot);
     let host = TrialHost { cache: &plan.cache, images: Arc::new(images.clone()), settings: &plan.drivers };
     trial::remove_abandoned(&std::env::temp_dir(), &host).await;
     let opened = drivers::open(

@@ -106,6 +106,18 @@ fn the_floor_of_a_server_is_a_level() {
 }
 
 #[test]
+fn a_snapshot_is_a_date_and_nothing_else() {
+    let load = |text| {
+        let (_directory, flags) = file(text);
+        Settings::new(&Layers::load(&surroundings(true, &[]), &flags).unwrap())
+    };
+    assert_eq!(load("").unwrap().snapshot, None);
+    let snapshot = load("snapshot = 20261101\n").unwrap().snapshot;
+    assert_eq!(snapshot.unwrap().as_str(), "20261101T000000Z");
+    assert!(load("snapshot = 'yesterday'\n").unwrap_err().hint().unwrap().contains("20261101"));
+}
+
+#[test]
 fn drivers_have_tables_of_their_own() {
     let (_directory, flags) = file(
         "[drivers.oci]\nruntime = 'crun'\nallow_outdated_runtime = true\n[drivers.docker]\nsocket = '/s'\n",

@@ -54,6 +54,8 @@ pub(super) const KEYS: &[SettingKey] = &[
     fixed("isolation", "SANDYARD_ISOLATION", "any"),
     fixed("images", "SANDYARD_IMAGES", "full"),
     fixed("packages", "SANDYARD_PACKAGES", ""),
+    // Empty stands for the packages of the day of the build.
+    fixed("snapshot", "SANDYARD_SNAPSHOT", ""),
     fixed("pool", "SANDYARD_POOL", "4"),
     fixed("model", "SANDYARD_MODEL", ""),
     fixed("models", "SANDYARD_MODELS", ""),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use reqwest::header::HeaderName;
 use sandyard_sandbox::driver::IsolationLevel;
+use sandyard_sandbox::image::ArchiveSnapshot;
 use sandyard_server::auth::origins::Domain;
 use sandyard_server::config::{BlobsLocation, Floor, ModelSpec, PostgresUrl, PrivateException};
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) images: ImageChoice,
     /// Additional Debian packages in images.
     pub(crate) packages: Vec<String>,
+    /// State of Debian's archive that images are built from; `None` is that of the day of the build.
+    pub(crate) snapshot: Option<ArchiveSnapshot>,
     /// Number of prepared control groups and blank disks.
     pub(crate) pool: usize,
     /// Model of tasks that name none.
@@ -122,6 +125,7 @@ impl Settings {
                 .filter(|name| !name.is_empty())
                 .map(str::to_owned)
                 .collect(),
+            snapshot: snapshot(layers)?,
             pool: parse(layers, "pool", "a number of sandboxes")?,
             model: optional(layers, "model", MODEL)?,
             models: models(layers)?,
@@ -189,6 +193,12 @@ fn blobs(layers: &Layers) -> Result<BlobsLocation, ConfigError> {
     let expected = "a place like s3://bucket/prefix, gs://bucket/prefix or file:///folder, or nothing for the data directory";
     let read = |text: String| BlobsLocation::parse(&text).map_err(|_| bad(layers, "blobs", expected));
     Ok(text(layers, "blobs").map(read).transpose()?.unwrap_or_default())
+}
+
+fn snapshot(layers: &Layers) -> Result<Option<ArchiveSnapshot>, ConfigError> {
+    let expected = "a date like 20261101, or a moment like 20261101T083000Z";
+    let read = |text: String| ArchiveSnapshot::parse(&text).ok_or_else(|| bad(layers, "snapshot", expected));
+    text(layers, "snapshot").map(read).transpose()
 }
 
 fn isolation(layers: &Layers) -> Result<Floor, ConfigError> {

@@ -31,10 +31,10 @@ const EXECUTED: [&str; 5] = [
     "/lib/ld-musl-aarch64.so.1",
 ];
 
-/// Confines this process, its threads and its children. `writable` are its own folders and files, `certificates` those that the
-/// operator put elsewhere. Needs no-new-privileges.
-pub(super) fn confine(writable: &[&Path], certificates: &[&Path]) -> io::Result<()> {
-    match restrict(writable, certificates)? {
+/// Confines this process, its threads and its children. `writable` are its own folders and files, `readable` certificates and
+/// keys that the operator put elsewhere. Needs no-new-privileges.
+pub(super) fn confine(writable: &[&Path], readable: &[&Path]) -> io::Result<()> {
+    match restrict(writable, readable)? {
         RulesetStatus::NotEnforced => {
             tracing::warn!(
                 "this kernel has no Landlock: only its user keeps the server from files of others"
@@ -46,7 +46,7 @@ pub(super) fn confine(writable: &[&Path], certificates: &[&Path]) -> io::Result<
     seccomp::install(FilterProfile::Server).map_err(io::Error::other)
 }
 
-fn restrict(writable: &[&Path], certificates: &[&Path]) -> io::Result<RulesetStatus> {
+fn restrict(writable: &[&Path], readable: &[&Path]) -> io::Result<RulesetStatus> {
     let all = AccessFs::from_all(NEWEST);
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
@@ -60,7 +60,7 @@ fn restrict(writable: &[&Path], certificates: &[&Path]) -> io::Result<RulesetSta
     // A link on many hosts, into a folder of the program that writes it.
     let resolver = std::fs::canonicalize(RESOLVER).ok();
     let resolver = resolver.as_deref().and_then(Path::parent);
-    for path in certificates.iter().copied().chain(resolver) {
+    for path in readable.iter().copied().chain(resolver) {
         rules = allow(rules, path, read)?;
     }
     let lists: [(&[&str], BitFlags<AccessFs>); 3] =
@@ -111,13 +111,17 @@ mod tests {
         fs::create_dir(&data).unwrap();
         chown(&data, Some(SERVER.uid), Some(SERVER.gid)).unwrap();
         fs::write(home.path().join("others"), "secret").unwrap();
+        let root_certificate = home.path().join("root.pem");
+        fs::write(&root_certificate, "certificate").unwrap();
         // As an engine's: for root and its group.
         let _listener = UnixListener::bind(&engine).unwrap();
         fs::set_permissions(&engine, fs::Permissions::from_mode(0o660)).unwrap();
         let path = home.path().to_owned();
         let inside = std::thread::spawn(move || {
             privileges::become_user(SERVER).unwrap();
-            confine(&[&data], &[]).unwrap();
+            confine(&[&data], &[&root_certificate]).unwrap();
+            assert_eq!(fs::read_to_string(&root_certificate).unwrap(), "certificate");
+            assert_eq!(refused(fs::write(&root_certificate, "")), denied);
             fs::write(data.join("yard.db"), "kept").unwrap();
             fs::create_dir(data.join("jobs")).unwrap();
             fs::rename(data.join("yard.db"), data.join("jobs/renamed")).unwrap();

@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use sandyard_sandbox::warden::{ServerUser, WorkspacePlaces};
-use sandyard_server::config::{BlobsLocation, ModelSpec, ServerConfig};
+use sandyard_server::config::{BlobsLocation, ModelSpec, PostgresUrl, ServerConfig};
 
 use super::config::{blobs_config, model_config, server_config, store_config};
 use super::confinement;
@@ -31,8 +31,18 @@ use crate::warden::WardenPlan;
 /// Longest recording that is read, which is the longest that models replay.
 const MAX_RECORDING_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Variables with certificates that clients of models trust.
-const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+/// Variables that name what clients of models and of object stores read: certificates and keys.
+const READ_PATHS: [&str; 5] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+];
+
+/// Variables with files that a machine's host replaces while the server runs. Their folders are read, because a rule for a file
+/// would stay with the old one.
+const READ_TOKENS: [&str; 2] = ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"];
 
 /// A server that has what it needs and nothing more. The next step needs a runtime.
 pub(crate) struct Foundation {
@@ -101,8 +111,6 @@ fn split(
     }
     let process =
         WardenProcess::start(&warden_plan(settings, config, user), hold).map_err(ServeError::Warden)?;
-    let certificates: Vec<&Path> =
-        CERTIFICATES.iter().filter_map(|name| surroundings.get(name)).map(Path::new).collect();
     let record = config.models.record.as_deref();
     let blobs = match &settings.blobs {
         BlobsLocation::Folder(folder) => Some(folder.as_path()),
@@ -112,8 +120,18 @@ fn split(
     reach::open_ways(&writable, user).map_err(failed("open the way to"))?;
     rustix::process::chdir("/").map_err(|error| ServeError::Drop(error.into()))?;
     privileges::become_user(user).map_err(ServeError::Drop)?;
-    confinement::confine(&writable, &certificates).map_err(ServeError::Drop)?;
+    confinement::confine(&writable, &readable(surroundings, settings)).map_err(ServeError::Drop)?;
     Ok(WardenParts { process, places: WorkspacePlaces::of_yard(&settings.data, user) })
+}
+
+/// Returns the files and folders of the operator that the server reads after it was confined. That its user may read them is the
+/// operator's to see to.
+fn readable<'a>(surroundings: &'a Surroundings, settings: &'a Settings) -> Vec<&'a Path> {
+    let named = |name: &&str| surroundings.get(name).map(Path::new);
+    let mut paths: Vec<&Path> = READ_PATHS.iter().filter_map(named).collect();
+    paths.extend(READ_TOKENS.iter().filter_map(named).filter_map(Path::parent));
+    paths.extend(settings.store.as_ref().and_then(PostgresUrl::root_certificates));
+    paths
 }
 
 fn warden_plan(settings: &Settings, config: &ServerConfig, server: ServerUser) -> WardenPlan {
@@ -126,6 +144,7 @@ fn warden_plan(settings: &Settings, config: &ServerConfig, server: ServerUser) -
         drivers: settings.drivers.clone(),
         images: settings.images,
         packages: settings.packages.clone(),
+        snapshot: settings.snapshot.clone(),
         greatest_limits: config.greatest_limits.machine,
         server,
         log: settings.log.clone(),
@@ -191,4 +210,25 @@ fn make_folder(path: &Path) -> Result<PathBuf, ServeError> {
         path: path.to_owned(),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Flags, Layers};
+
+    use super::*;
+
+    #[test]
+    fn files_that_clients_read_later_are_allowed() {
+        let variables = [
+            ("SANDYARD_STORE", "postgres://yard@db.example/yard?sslrootcert=/srv/keys/root.pem"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/srv/keys/google.json"),
+            ("AWS_WEB_IDENTITY_TOKEN_FILE", "/var/run/secrets/identity/token"),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let around = Surroundings { variables: variables.into(), root: true };
+        let settings = Settings::new(&Layers::load(&around, &Flags::default()).unwrap()).unwrap();
+        let expected = ["/srv/keys/google.json", "/var/run/secrets/identity", "/srv/keys/root.pem"];
+        assert_eq!(readable(&around, &settings), expected.map(Path::new));
+    }
 }

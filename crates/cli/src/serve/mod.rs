@@ -91,7 +91,7 @@ impl YardServer {
         let HostParts { host, drivers, images } = match warden {
             Some(parts) => join_warden(parts).await?,
             None => {
-                let images = YardImages::new(&settings.cache, settings.packages.clone());
+                let images = YardImages::of(&settings);
                 let plan = DriverPlan {
                     data: &settings.data,
                     cache: &settings.cache,

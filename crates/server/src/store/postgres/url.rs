@@ -84,7 +84,8 @@ impl PostgresUrl {
         &self.config
     }
 
-    pub(super) fn root_certificates(&self) -> Option<&Path> {
+    /// Returns the file with the certificates that the database is verified by, if the address names one.
+    pub fn root_certificates(&self) -> Option<&Path> {
         self.root_certificates.as_deref()
     }
 
