@@ -60,6 +60,22 @@ pub(crate) fn fitted(text: &str, width: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// Breaks a text into lines of at most this many columns, between words. A longer word, such as a path, has a line of its own
+/// and stays whole, so that it can be copied.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width_of(line) + 1 + width_of(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Terminals show the letters of East Asia and most pictures twice as wide (UAX 11), and marks above others without a width.
 fn columns_of(letter: char) -> usize {
     match letter {
@@ -90,6 +106,14 @@ mod tests {
         assert_eq!(widths(&[&[8, 100]], Some(80)), [8, 70]);
         assert_eq!(widths(&[&[8, 60, 50]], Some(80)), [8, 34, 34]);
         assert_eq!(widths(&[&[30, 30, 30]], Some(10)), [8, 8, 8]);
+    }
+
+    #[test]
+    fn a_text_is_broken_between_words_and_a_long_word_stays_whole() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("a /long/path/of/it b", 6), ["a", "/long/path/of/it", "b"]);
+        assert_eq!(wrapped("日本 日本", 5), ["日本", "日本"]);
+        assert_eq!(wrapped("", 5), [""]);
     }
 
     #[test]

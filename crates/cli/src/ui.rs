@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::config::ColourWish;
 use crate::progress::ProgressLine;
-use crate::table::{TableLayout, fitted, width_of};
+use crate::table::{TableLayout, fitted, width_of, wrapped};
 
 /// Output settings of the command.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +93,11 @@ impl Ui {
     /// True if a person can be asked.
     pub(crate) fn is_interactive(&self) -> bool {
         self.interactive
+    }
+
+    /// Prints names with their values to standard output. On a terminal, a long value goes on below its beginning.
+    pub(crate) fn fields(&self, fields: &[(&str, String)]) -> io::Result<()> {
+        put_line(render_fields(fields, self.columns).trim_end_matches('\n'))
     }
 
     /// Prints one line of data to standard output.
@@ -256,7 +261,17 @@ pub(crate) fn short_id(id: &str) -> &str {
 
 /// Returns a number with its noun in singular or plural.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {}", plural(noun)) }
+}
+
+/// Returns the regular plural of an English noun.
+fn plural(noun: &str) -> String {
+    let hisses = ["s", "x", "z", "ch", "sh"].iter().any(|end| noun.ends_with(end));
+    match noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u'])) {
+        Some(stem) => format!("{stem}ies"),
+        None if hisses => format!("{noun}es"),
+        None => format!("{noun}s"),
+    }
 }
 
 fn paint(text: &str, tone: Tone, colour: bool) -> String {
@@ -294,6 +309,24 @@ fn render_table(head: &[&str], rows: &[Vec<TableCell>], colour: bool, columns: O
     text
 }
 
+/// The column at which values begin.
+const FIELD_WIDTH: usize = 12;
+
+fn render_fields(fields: &[(&str, String)], columns: Option<usize>) -> String {
+    let room = columns.map(|columns| columns.saturating_sub(FIELD_WIDTH));
+    let mut text = String::new();
+    for (name, value) in fields {
+        let value = clean(value);
+        let lines = room.map_or_else(|| vec![value.clone()], |room| wrapped(&value, room));
+        for (number, line) in lines.iter().enumerate() {
+            let name = if number == 0 { format!("{name}:") } else { String::new() };
+            text += format!("{name:<FIELD_WIDTH$}{line}").trim_end();
+            text.push('\n');
+        }
+    }
+    text
+}
+
 fn render_error(error: &dyn Error, hint: Option<&str>, colour: bool) -> String {
     let mut text = format!("{} {}\n", paint("error:", Tone::Bad, colour), clean_lines(&error.to_string()));
     let mut source = error.source();
@@ -325,6 +358,20 @@ mod tests {
     }
 
     #[test]
+    fn a_number_has_its_noun_in_the_right_form() {
+        for (count, noun, words) in [
+            (0, "file", "0 files"),
+            (1, "entry", "1 entry"),
+            (2, "entry", "2 entries"),
+            (2, "key", "2 keys"),
+            (3, "process", "3 processes"),
+            (2, "ended job", "2 ended jobs"),
+        ] {
+            assert_eq!(counted(count, noun), words);
+        }
+    }
+
+    #[test]
     fn columns_line_up_and_colour_does_not_count() {
         let rows = vec![
             vec![TableCell("a".into(), Tone::Good), TableCell::plain("one")],
@@ -332,6 +379,14 @@ mod tests {
         ];
         assert_eq!(render_table(&["ID", "WHAT"], &rows, false, None), "ID   WHAT\na    one\nbbb  two\n");
         assert!(render_table(&["ID", "WHAT"], &rows, true, None).contains("\u{1b}[32ma\u{1b}[0m    one"));
+    }
+
+    #[test]
+    fn a_long_value_goes_on_below_its_beginning() {
+        let fields = [("state", "done".to_owned()), ("why", "one two three\u{1b}".to_owned())];
+        assert_eq!(render_fields(&fields, None), "state:      done\nwhy:        one two three\n");
+        let narrow = "state:      done\nwhy:        one two\n            three\n";
+        assert_eq!(render_fields(&fields, Some(20)), narrow);
     }
 
     #[test]

@@ -43,6 +43,11 @@ impl ApiClient {
             .header("content-length", length);
         self.send(request.body(body)).await.map(drop)
     }
+
+    /// Removes a file.
+    pub(crate) async fn remove_file(&self, job: &str, path: &str) -> Result<(), ClientError> {
+        self.send(self.request(Method::DELETE, &file_url(job, path))).await.map(drop)
+    }
 }
 
 fn file_url(job: &str, path: &str) -> String {

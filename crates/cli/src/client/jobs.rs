@@ -1,12 +1,19 @@
 //! API calls about jobs.
 
-use reqwest::{Method, Response};
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use futures_util::stream;
+use reqwest::{Body, Method, Response};
 use sandyard_api::{
     AvailabilityView, CodeRequest, CodeView, ContextView, ExtendRequest, JobListView, JobView,
     KernelListView, OutputStream, RecallView, ReplyRequest, ScheduleBody, ScheduleView, VersionView,
 };
 
 use super::{ApiClient, ClientError, SseReader, escape_path};
+
+/// Length of a piece of a large body.
+const SENT_AT_ONCE: usize = 64 * 1024;
 
 /// A change of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +43,24 @@ impl ApiClient {
     /// Schedules a job and returns its id and addresses.
     pub(crate) async fn schedule(&self, body: &ScheduleBody) -> Result<ScheduleView, ClientError> {
         self.json(self.request(Method::POST, "/schedule").json(body)).await
+    }
+
+    /// Schedules a job whose body is large. `sent` is called with the length of each piece that is on its way.
+    pub(crate) async fn schedule_large(
+        &self,
+        json: Bytes,
+        mut sent: impl FnMut(usize) + Send + 'static,
+    ) -> Result<ScheduleView, ClientError> {
+        let length = json.len();
+        let pieces = (0..length).step_by(SENT_AT_ONCE).map(move |start| {
+            let piece = json.slice(start..(start + SENT_AT_ONCE).min(length));
+            sent(piece.len());
+            Ok::<_, Infallible>(piece)
+        });
+        let request = self.request(Method::POST, "/schedule").header("content-type", "application/json");
+        // Without a length the server accepts only as much as it can hold in memory.
+        let request = request.header("content-length", length);
+        self.json(request.body(Body::wrap_stream(stream::iter(pieces)))).await
     }
 
     /// Returns the status of a job.

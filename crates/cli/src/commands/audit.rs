@@ -33,8 +33,15 @@ enum AuditAction {
     Show(Show),
 }
 
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  sandyard audit verify               the audit of the yard itself
+  sandyard audit verify abcd1234
+  sandyard audit verify result.zip    offline: names what was altered";
+
 /// Verify that no record was altered, removed, reordered or cut off; a ZIP needs no server
 #[derive(Debug, Args)]
+#[command(after_help = VERIFY_EXAMPLES)]
 struct Verify {
     /// A job, or its downloaded ZIP file [default: the audit of the yard]
     #[arg(value_name = "JOB|ZIP")]
@@ -47,8 +54,14 @@ struct Verify {
     json: bool,
 }
 
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  sandyard audit show abcd1234
+  sandyard audit show --json > yard.jsonl";
+
 /// Print the audit records of a job; without one, who cancelled and deleted jobs, and how servers were started
 #[derive(Debug, Args)]
+#[command(after_help = SHOW_EXAMPLES)]
 struct Show {
     /// The job: its id, the beginning of it, or its name [default: the audit of the yard]
     job: Option<String>,

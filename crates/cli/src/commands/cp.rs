@@ -1,19 +1,15 @@
 //! `sandyard cp`: copy files between this machine and a live sandbox, folders recursively.
 
 use std::fs;
-use std::io::Seek;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use futures_util::TryStreamExt;
-use reqwest::Body;
 use sandyard_api::EntryKind;
-use tokio::io::AsyncReadExt;
-use tokio_util::io::ReaderStream;
 
+use super::run_arguments::quote;
 use super::run_files::size;
-use super::run_source::quote;
+use super::upload::{body_of, spool_stdin};
 use crate::client::ApiClient;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
@@ -181,12 +177,12 @@ impl FileCopy<'_> {
         if target.is_empty() {
             return Err(CommandError::usage("standard input needs a name in the sandbox: JOB:NAME"));
         }
-        // The server wants to know the length of anything large, and a pipe does not tell it.
-        let mut file = tempfile::tempfile()?;
-        let length = std::io::copy(&mut std::io::stdin().lock(), &mut file)?;
-        file.rewind()?;
-        let body = Body::wrap_stream(ReaderStream::new(tokio::fs::File::from_std(file)));
-        Ok(self.client.write_file(id, target, 0o644, length, body).await?)
+        let (file, length) = spool_stdin()?;
+        let progress = self.context.ui.transfer("copy", Some(length));
+        let body = body_of(tokio::fs::File::from_std(file), length, &progress);
+        self.client.write_file(id, target, 0o644, length, body).await?;
+        progress.finish();
+        Ok(())
     }
 
     /// Walks without recursion, so that a deep tree can't exhaust the stack. Links are made last, so that no file goes through
@@ -283,14 +279,7 @@ async fn push_file(
 ) -> Result<(), CommandError> {
     let file = tokio::fs::File::open(source).await.map_err(CommandError::file("open", source))?;
     let facts = file.metadata().await.map_err(CommandError::file("read", source))?;
-    // A file that grows meanwhile is sent with its size at the start, which the header announces.
-    let bar = progress.bar();
-    let bytes = ReaderStream::new(file.take(facts.len())).inspect_ok(move |bytes| {
-        if let Some(bar) = &bar {
-            bar.inc(bytes.len() as u64);
-        }
-    });
-    let body = Body::wrap_stream(bytes);
+    let body = body_of(file, facts.len(), progress);
     Ok(client.write_file(id, target, facts.permissions().mode() & 0o777, facts.len(), body).await?)
 }
 

@@ -82,7 +82,7 @@ impl DoctorCommand {
             return Err(CommandError::usage_with_hint(format!("there is no driver `{name}`"), known));
         }
         let settings = context.settings(&Flags::default())?;
-        let images = YardImages::new(&settings.cache, settings.packages.clone());
+        let images = YardImages::of(&settings);
         let server = ask_server(context, &settings).await?;
         let (drivers, images) = match &server {
             // The server knows its drivers better than a trial beside it, which has other rights and another folder.
@@ -95,9 +95,7 @@ impl DoctorCommand {
                 else {
                     return Ok(CommandExit::Interrupted);
                 };
-                let images =
-                    [ImageFlavour::Base, ImageFlavour::Full].map(|flavour| image_finding(&images, flavour));
-                (drivers, images.into())
+                (drivers, ImageFlavour::ALL.map(|flavour| image_finding(&images, flavour)).into())
             }
         };
         let report = DoctorReport { drivers, images, checks: host_checks::all(&settings) };
@@ -217,8 +215,14 @@ fn told_driver(driver: &DriverView) -> DriverFinding {
     }
 }
 
+/// A server tells what is missing and how to mend it in one text, the remedy last. An image that is being made needs none.
 fn told_image(image: ImageView) -> ImageFinding {
-    ImageFinding { flavour: image.flavour, ready: image.ready, detail: image.detail, fix: None }
+    let is_made = image.detail.split_once(" %: ").is_some_and(|(percent, _)| percent.parse::<u8>().is_ok());
+    let (detail, fix) = match image.detail.rsplit_once("; ") {
+        Some((detail, fix)) if !image.ready && !is_made => (detail.to_owned(), Some(fix.to_owned())),
+        _ => (image.detail, None),
+    };
+    ImageFinding { flavour: image.flavour, ready: image.ready, detail, fix }
 }
 
 fn image_finding(images: &YardImages, flavour: ImageFlavour) -> ImageFinding {
@@ -326,4 +330,27 @@ fn row(part: &str, name: &str, well: bool, detail: &str, fix: &Option<String>) -
         TableCell(state.to_owned(), tone),
         TableCell::plain(detail),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_of_a_server_is_a_fix() {
+        let told = |ready: bool, detail: &str| {
+            let finding = told_image(ImageView { flavour: "full".into(), ready, detail: detail.into() });
+            (finding.detail, finding.fix)
+        };
+        let missing = "the full image is not built; run `sandyard image build --flavour full`";
+        assert_eq!(
+            told(false, missing),
+            (
+                "the full image is not built".into(),
+                Some("run `sandyard image build --flavour full`".to_owned())
+            )
+        );
+        assert_eq!(told(false, "12 %: packages; all").1, None);
+        assert_eq!(told(true, "ready"), ("ready".into(), None));
+    }
 }

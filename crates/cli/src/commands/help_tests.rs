@@ -12,19 +12,25 @@ fn the_definition_is_consistent() {
 fn the_help_of_every_verb_fits_80_columns_and_has_examples() {
     let mut command = Cli::command().term_width(80);
     command.build();
-    let names: Vec<_> = command
-        .get_subcommands()
-        .filter(|verb| !verb.is_hide_set() && !["help", "version"].contains(&verb.get_name()))
-        .map(|verb| verb.get_name().to_owned())
-        .collect();
-    for name in names {
-        let help = command.find_subcommand_mut(&name).unwrap().render_long_help().to_string();
+    let mut pending: Vec<_> = verbs_of(&command);
+    let mut seen = 0;
+    while let Some((name, mut verb)) = pending.pop() {
+        let help = verb.render_long_help().to_string();
         assert!(help.contains("\nExamples:\n  "), "{name} has no examples");
         assert!(help.contains("\nGlobal options:\n"), "{name} mixes its options with the global ones");
         for line in help.lines() {
             assert!(line.chars().count() <= 80, "{name}: {line:?}");
         }
+        pending.extend(verbs_of(&verb).into_iter().map(|(below, verb)| (format!("{name} {below}"), verb)));
+        seen += 1;
     }
+    assert!(seen > 45, "only {seen} verbs were found");
+}
+
+/// Returns the shown verbs of a command, without `help`, which has no help of its own.
+fn verbs_of(command: &clap::Command) -> Vec<(String, clap::Command)> {
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help");
+    verbs.map(|verb| (verb.get_name().to_owned(), verb.clone())).collect()
 }
 
 #[test]

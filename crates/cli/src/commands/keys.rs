@@ -31,17 +31,34 @@ pub(crate) struct KeysCommand {
     data: Option<PathBuf>,
 }
 
+const LIST_EXAMPLES: &str = "\
+Examples:
+  sandyard keys list
+  sandyard keys list --data /srv/yard --json";
+
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  sandyard keys create
+  SANDYARD_TOKEN=$(sandyard keys create) && sandyard up";
+
+const REVOKE_EXAMPLES: &str = "\
+Examples:
+  sandyard keys revoke 1f2e3d4c5b6a";
+
 #[derive(Debug, Subcommand)]
 enum KeysVerb {
     /// List the ids of all keys
+    #[command(after_help = LIST_EXAMPLES)]
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Create a key and print it, once
+    #[command(after_help = CREATE_EXAMPLES)]
     Create,
     /// Remove a key
+    #[command(after_help = REVOKE_EXAMPLES)]
     Revoke {
         /// The id of the key, as `list` prints it
         id: String,

@@ -1,7 +1,9 @@
 //! `sandyard run`: schedule a job, watch it, and save its result. Without a server, this process serves the yard itself.
 
+use std::io;
 use std::path::PathBuf;
 
+use bytes::Bytes;
 use clap::Args;
 use sandyard_api::{JobKind, ScheduleBody};
 
@@ -18,6 +20,7 @@ use crate::log;
 use crate::machine;
 use crate::serve::embedded::{self, EmbeddedServer};
 use crate::serve::{Foundation, ServeError, YardServer};
+use crate::ui::counted;
 
 /// Log filter of a server that runs for one job: the events of the job are shown anyway.
 const QUIET: &str = "error";
@@ -27,7 +30,8 @@ Examples:
   sandyard run 'Build me a todo app' -o todo     a task; its result in ./todo
   sandyard run ./analyse.py --file data.csv      a script, with a file
   sandyard run -k shell 'make test' --dir .      a command on a copy of this folder
-  git diff | sandyard run -k shell -             code from standard input
+  cat a.sh b.sh | sandyard run -k shell -        code from standard input
+  sandyard run ./fit.py -- --rounds 3            arguments of the script
   sandyard run -k session --shell --rm           a terminal in a new machine";
 
 /// Run a job and watch it: exits as the job did
@@ -102,7 +106,7 @@ impl RunCommand {
             context.ui.faint(&format!("· sending {summary}"));
         }
         if files.left_out > 0 {
-            let count = crate::ui::counted(files.left_out, "entry");
+            let count = counted(files.left_out, "entry");
             context.ui.warn(&format!("{count} left out: links and special files are not sent"));
         }
         self.input.body(source, files, &context.surroundings)
@@ -130,7 +134,7 @@ impl RunCommand {
         client: &ApiClient,
         body: &ScheduleBody,
     ) -> Result<CommandExit, CommandError> {
-        let id = client.schedule(body).await?.job_id.as_str().to_owned();
+        let id = schedule(context, client, body).await?;
         if self.detach {
             context.ui.line(&id)?;
             return Ok(CommandExit::Success);
@@ -193,7 +197,7 @@ impl RunCommand {
         body: &ScheduleBody,
         server: &mut RunServer,
     ) -> Result<CommandExit, CommandError> {
-        let id = client.schedule(body).await?.job_id.as_str().to_owned();
+        let id = schedule(context, client, body).await?;
         let exit = if body.kind == Some(JobKind::Session) {
             run_session::open(context, client, &id, &self.at_end(), self.shell, SessionHost::ThisCommand)
                 .await?
@@ -239,6 +243,24 @@ impl RunCommand {
     fn at_end(&self) -> RunEnd<'_> {
         RunEnd { output: self.output.as_deref(), json: self.json, rm: self.rm }
     }
+}
+
+/// Schedules a job and returns its id. Files are sent with a bar on a terminal.
+async fn schedule(
+    context: &CommandContext,
+    client: &ApiClient,
+    body: &ScheduleBody,
+) -> Result<String, CommandError> {
+    if body.files.is_empty() {
+        return Ok(client.schedule(body).await?.job_id.as_str().to_owned());
+    }
+    let json = Bytes::from(serde_json::to_vec(body).map_err(io::Error::other)?);
+    let progress = context.ui.transfer("send", Some(json.len() as u64));
+    let bar = progress.bar();
+    let sent = move |bytes: usize| bar.iter().for_each(|bar| bar.inc(bytes as u64));
+    let scheduled = client.schedule_large(json, sent).await;
+    progress.finish();
+    Ok(scheduled?.job_id.as_str().to_owned())
 }
 
 /// The server of a `run` that found none.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sandyard_api::{GitBody, JobKind, RequestedLimits, ScheduleBody, TaskBudget};
+use sandyard_server::app::egress_preset_names;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
@@ -42,9 +43,7 @@ pub(crate) struct RunInput {
     /// The image of the sandbox: base, full or dev [default: full where it is needed or there]
     #[arg(long, value_name = "FLAVOUR")]
     flavour: Option<String>,
-    /// Allow connections to a host, or `packages` for package registries and GitHub; may be given several times [default:
-    /// packages for a task, nothing for code]
-    #[arg(long, value_name = "HOST[:PORT]")]
+    #[arg(long, value_name = "HOST[:PORT]|NAME", help = egress_help())]
     egress: Vec<String>,
     /// Clone a repository into the workspace first; --egress must allow its host
     #[arg(long, value_name = "URL")]
@@ -161,6 +160,15 @@ impl RunInput {
 fn kind_help() -> String {
     let kinds = alternatives(&JobKind::ALL.map(JobKind::as_str));
     format!("Kind of the job: {kinds} [default: by the script's name, else task]")
+}
+
+fn egress_help() -> String {
+    let names: Vec<_> = egress_preset_names().filter(|name| *name != PACKAGES).collect();
+    format!(
+        "Allow connections to a host, or to those of a name: {}, or {PACKAGES} for all of them but models; may be given several \
+         times [default: {PACKAGES} for a task, nothing for code]",
+        names.join(", ")
+    )
 }
 
 fn limit_help() -> String {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sandyard_api::{JobKind, Language, bounds};
 
+use super::run_arguments::{with_arguments, without_interpreter};
 use crate::errors::CommandError;
 
 /// The work of a job, as the command line describes it.
@@ -94,6 +95,7 @@ impl SourceWords<'_> {
         if kind == JobKind::Task {
             return self.task(text);
         }
+        let text = without_interpreter(kind, text);
         Ok(RunSource { kind, text: Some(with_arguments(kind, text, self.arguments)?) })
     }
 }
@@ -133,37 +135,6 @@ fn kind_of_shebang(text: &str) -> Option<JobKind> {
         "deno" | "ts-node" | "tsx" => Some(JobKind::Typescript),
         _ => None,
     }
-}
-
-/// Gives a script its arguments, without another line, so that line numbers of errors stay right where the language allows it.
-fn with_arguments(kind: JobKind, text: String, arguments: &[String]) -> Result<String, CommandError> {
-    if arguments.is_empty() {
-        return Ok(text);
-    }
-    match kind {
-        JobKind::Shell => {
-            let quoted: Vec<_> = arguments.iter().map(|word| quote(word)).collect();
-            Ok(format!("set -- {}; {text}", quoted.join(" ")))
-        }
-        JobKind::Python => {
-            // JSON's strings are strings of Python too.
-            let list = serde_json::to_string(arguments).map_err(io::Error::other)?;
-            Ok(format!("import sys; sys.argv[1:] = {list}\n{text}"))
-        }
-        _ => Err(CommandError::usage(format!(
-            "a job of kind `{}` takes no arguments after `--`",
-            kind.as_str()
-        ))),
-    }
-}
-
-/// Quotes a word for a shell, if it needs that.
-pub(super) fn quote(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -214,9 +185,8 @@ mod tests {
         let script = file("e.sh", "echo $1\n");
         let text = read(None, &[&script], &["a b", "it's"]).unwrap().1;
         assert_eq!(text, "set -- 'a b' 'it'\\''s'; echo $1\n");
-        let script = file("f.py", "print(1)\n");
-        let text = read(None, &[&script], &["a\"b"]).unwrap().1;
-        assert_eq!(text, "import sys; sys.argv[1:] = [\"a\\\"b\"]\nprint(1)\n");
-        assert!(read(Some(JobKind::Typescript), &["1"], &["x"]).is_err());
+        let script = file("f.ts", "#!/usr/bin/env -S deno run\n");
+        assert_eq!(read(None, &[&script], &[]).unwrap().1, "///usr/bin/env -S deno run\n");
+        assert!(read(Some(JobKind::Gui), &["[]"], &["x"]).is_err());
     }
 }

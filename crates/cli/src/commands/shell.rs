@@ -7,7 +7,8 @@ use sandyard_api::{ProcessSignal, ShellEvent, ShellRequest};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::run_source::quote;
+use super::run_arguments::quote;
+use super::shell_input::ShellInput;
 use crate::client::{ApiClient, ClientError, CommandUpdate, FollowCommand, TerminalEvent};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
@@ -75,24 +76,44 @@ impl ShellCommand {
         if self.terminal {
             return open_terminal(context, &client, &id, Some(&shell_line(&self.command))).await;
         }
-        let stdin = if self.stdin { Some(io::read_to_string(io::stdin())?) } else { None };
+        let input = match self.stdin {
+            true => ShellInput::read(&context.ui, &client, &id).await?,
+            false => ShellInput::Nothing,
+        };
+        let result = self.execute(context, &client, &id, &input).await;
+        if result.is_err() {
+            // The error tells more than one of this would: the job may be gone.
+            drop(input.discard(&client, &id).await);
+        }
+        result
+    }
+
+    async fn execute(
+        &self,
+        context: &CommandContext,
+        client: &ApiClient,
+        id: &str,
+        input: &ShellInput,
+    ) -> Result<CommandExit, CommandError> {
+        let (command, stdin) = input.feeds(shell_line(&self.command));
         let request = ShellRequest {
-            command: shell_line(&self.command),
+            command,
             timeout_s: self.timeout,
             stdin,
             detach: self.detach,
             ..ShellRequest::default()
         };
         if self.detach {
-            context.ui.line(&client.start(&id, &request).await?.process)?;
+            context.ui.line(&client.start(id, &request).await?.process)?;
             return Ok(CommandExit::Success);
         }
         let output = JobOutput::new(TerminalText::from_flag(self.raw));
-        execute(context, &client, &id, request, output).await
+        follow(context, client, id, request, output).await
     }
 }
 
-async fn execute(
+/// Runs a command and shows its output until it ends.
+async fn follow(
     context: &CommandContext,
     client: &ApiClient,
     id: &str,

@@ -8,7 +8,6 @@ use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job;
-use crate::ui::clean;
 
 /// Longest wait of one request of `--wait` on the server.
 const WAIT_S: u64 = 30;
@@ -43,13 +42,14 @@ impl StatusCommand {
         if self.json {
             context.ui.json(&view)?;
         } else {
-            context.ui.line(&describe(&view, now()))?;
+            context.ui.fields(&describe(&view, now()))?;
         }
         Ok(if self.wait { CommandExit::of_job(&view) } else { CommandExit::Success })
     }
 }
 
-fn describe(view: &JobView, now: Timestamp) -> String {
+/// Returns the names and values of what is known about a job.
+fn describe(view: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
     let short = job::short_id(view.job_id.as_str());
     let mut lines = StatusLines::default();
     lines.add("job", Some(view.job_id.as_str().to_owned()));
@@ -89,7 +89,7 @@ fn describe(view: &JobView, now: Timestamp) -> String {
     lines.add("audit", head);
     lines.add("result", view.download_url.as_ref().map(|_| format!("sandyard download {short}")));
     lines.add("summary", view.summary.as_ref().map(|summary| summary.replace('\n', " ⏎ ")));
-    lines.text.trim_end().to_owned()
+    lines.0
 }
 
 fn limits(limits: &LimitsView) -> String {
@@ -145,14 +145,48 @@ fn isolation(view: &JobView) -> String {
 }
 
 #[derive(Default)]
-struct StatusLines {
-    text: String,
-}
+struct StatusLines(Vec<(&'static str, String)>);
 
 impl StatusLines {
-    fn add(&mut self, name: &str, value: Option<String>) {
-        if let Some(value) = value {
-            self.text += &format!("{:<11} {}\n", format!("{name}:"), clean(&value));
-        }
+    fn add(&mut self, name: &'static str, value: Option<String>) {
+        self.0.extend(value.map(|value| (name, value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn view(usage: serde_json::Value) -> JobView {
+        let at = "2026-01-31T08:15:00.250Z";
+        let text = json!({
+            "job_id": "aaaaaaaaaaaaaaaaaaaaaaaaaa", "name": null, "kind": "task", "status": "complete", "state": "succeeded",
+            "sandbox": "gone", "reason": null, "waiting_for": null, "question": null,
+            "isolation": { "requested": "any", "effective": null, "level": null, "runtime": null, "reason": null },
+            "created_at": at, "started_at": at, "finished_at": at, "sandbox_until": null, "expires_at": null,
+            "stdout": "", "stderr": "", "exit_code": 0, "error": null, "summary": "Painted it.", "download_url": null,
+            "explanation": null, "recording": null, "desktop_url": "", "lab_url": "", "model": "openai/gpt-5",
+            "usage": usage, "audit": null,
+        });
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn tokens_and_money_are_told_once_some_were_spent() {
+        let usage = |tokens_in: u64, tokens_out: u64, usd: f64| {
+            json!({
+                "cpu_s": 0.0, "peak_memory_bytes": 0, "tokens_in": tokens_in, "tokens_out": tokens_out, "usd": usd,
+                "egress_bytes": 0,
+            })
+        };
+        let told = |usage| {
+            let lines = describe(&view(usage), Timestamp::from_unix_ms(0));
+            lines.into_iter().find(|(name, _)| *name == "tokens").map(|(_, value)| value)
+        };
+        assert_eq!(told(usage(0, 0, 0.0)), None);
+        assert_eq!(told(usage(1200, 30, 0.0)).unwrap(), "1200 in, 30 out");
+        assert_eq!(told(usage(1200, 30, 0.0125)).unwrap(), "1200 in, 30 out, 0.0125 USD");
     }
 }

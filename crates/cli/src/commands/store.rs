@@ -26,11 +26,16 @@ enum StoreAction {
     Copy(StoreCopyCommand),
 }
 
+const COPY_EXAMPLES: &str = "\
+Examples:
+  sandyard store copy /var/lib/sandyard postgres://yard@db.example/yard";
+
 /// Copy all rows from one store to another and compare each of them
 ///
 /// A store is a data directory, its file `yard.db`, or the address of a PostgreSQL database, whose password may be in PGPASSWORD. No
 /// server may work on either. A copy that was interrupted goes on where it was. Results and output in files are not copied.
 #[derive(Debug, Args)]
+#[command(after_help = COPY_EXAMPLES)]
 struct StoreCopyCommand {
     /// The store to read
     #[arg(value_name = "FROM")]

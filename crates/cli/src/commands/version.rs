@@ -8,8 +8,14 @@ use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard version
+  sandyard version --json";
+
 /// Print the version of this program, and of the server if one answers
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct VersionCommand {
     /// Print JSON
     #[arg(long)]

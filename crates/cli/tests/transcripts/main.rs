@@ -10,6 +10,8 @@ mod inputs;
 mod jobs;
 mod person;
 mod refusals;
+mod screens;
 mod served;
+mod snapshots;
 mod tasks;
 mod terminal;

@@ -1,9 +1,11 @@
 //! The command on a terminal: an interactive shell, and Ctrl-C at a running job.
 
+use std::path::Path;
+
 use tokio::process::Command;
 
 use crate::person::Person;
-use crate::served::Served;
+use crate::served::{Served, said};
 
 #[tokio::test]
 async fn an_interactive_shell_has_size_keys_and_exit_code() {
@@ -146,6 +148,96 @@ async fn p5_no_text_of_a_job_steers_the_terminal() {
     assert!(raw.contains("\u{1b}]52;c;"), "{raw:?}");
     let piped = yard.run(&["logs", "--stream", "stdout", "evil"]).await.expect(0).out;
     assert!(piped.starts_with("\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}"), "{piped:?}");
+}
+
+/// Files whose names and code are evil.
+fn evil_folder(home: &Path) {
+    let folder = home.join("folder");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("\u{1b}[2Jred.py"), "def red\u{1b}[2J():\n    pass\n").unwrap();
+    std::fs::write(folder.join("red.py"), "def red():\n    return '\u{1b}]0;t\u{7}'\n").unwrap();
+}
+
+#[tokio::test]
+async fn p5_no_verb_that_tells_of_jobs_and_files_steers_the_terminal() {
+    let yard = Served::start().await;
+    let id = yard.session().await;
+    let printed = format!("printf '{EVIL}'");
+    yard.run(&["run", "-k", "shell", "--name", "evil", &format!("{printed}; {printed} >&2")]).await.expect(0);
+    evil_folder(yard.home.path());
+    for arguments in [
+        &["code", &id, "-l", "bash", &printed][..],
+        &["kernels", &id],
+        &["attach", "evil"],
+        &["attach", "--since", "now", "evil"],
+        &["events", "--no-follow", "evil"],
+        &["stats", "evil"],
+        &["inspect", "evil"],
+        &["wait", "evil"],
+        &["run", "--json", "-k", "shell", &printed],
+        &["context", "recall", "evil", "red"],
+        &["context", "recall", "folder", "--index", "index", "red"],
+        &["explain", "folder", "-o", "explained"],
+    ] {
+        let mut command = yard.command(arguments);
+        command.env("NO_COLOR", "1");
+        let screen = shown(command).await;
+        assert!(!screen.contains("error:"), "{arguments:?}: {screen}");
+        is_clean(&arguments.join(" "), &screen);
+    }
+    let raw = shown(yard.command(&["attach", "--raw", "evil"])).await;
+    assert!(raw.contains("\u{1b}]52;c;"), "{raw:?}");
+}
+
+#[tokio::test]
+async fn colours_are_for_terminals_unless_the_environment_wants_others() {
+    let yard = Served::start().await;
+    yard.run(&["run", "-k", "shell", "--name", "first", "true"]).await.expect(0);
+    for (variables, coloured) in [
+        (&[][..], false),
+        (&[("FORCE_COLOR", "1")], true),
+        (&[("FORCE_COLOR", "1"), ("NO_COLOR", "1")], true),
+        (&[("FORCE_COLOR", "1"), ("TERM", "dumb")], true),
+        (&[("FORCE_COLOR", "0")], false),
+    ] {
+        for arguments in [&["ps"][..], &["ps", "--help"], &["status", "nobody"]] {
+            let mut command = yard.command(arguments);
+            command.envs(variables.iter().copied());
+            let said = said(command).await;
+            let found = said.out.contains("\u{1b}[") || said.err.contains("\u{1b}[");
+            assert_eq!(found, coloured, "{arguments:?} with {variables:?}: {said:?}");
+        }
+    }
+    let mut command = yard.command(&["ps"]);
+    command.env("NO_COLOR", "1");
+    let screen = shown(command).await;
+    assert!(!screen.contains('\u{1b}'), "{screen:?}");
+    let screen = shown(yard.command(&["ps"])).await;
+    assert!(screen.contains("\u{1b}[32msucceeded\u{1b}[0m"), "{screen:?}");
+}
+
+#[tokio::test]
+async fn what_is_sent_and_fetched_has_a_bar_on_a_terminal_alone() {
+    let yard = Served::start().await;
+    let id = yard.session().await;
+    let home = yard.home.path();
+    std::fs::create_dir(home.join("folder")).unwrap();
+    std::fs::write(home.join("folder/large"), vec![b'a'; 1024 * 1024]).unwrap();
+    let inside = format!("{id}:in");
+    for (arguments, verb) in [
+        (&["run", "-k", "shell", "--dir", "folder", "true"][..], "send"),
+        (&["cp", "folder", &inside], "copy"),
+        (&["cp", "folder/large", &inside], "copy"),
+        (&["cp", &inside, "back"], "download"),
+    ] {
+        let mut command = yard.command(arguments);
+        command.env("TERM", "xterm");
+        let screen = shown(command).await;
+        let bar = screen.split('\r').any(|line| line.contains(&format!("{verb} ")) && line.contains('█'));
+        assert!(bar, "{arguments:?}: {screen:?}");
+        let piped = yard.run(arguments).await.expect(0);
+        assert!(!piped.err.contains('█') && !piped.out.contains('█'), "{piped:?}");
+    }
 }
 
 #[tokio::test]

@@ -37,6 +37,7 @@ mod tickets;
 mod yard_task;
 
 pub use crate::drivers::{ImageFlavour, ImageState, Images};
+pub use crate::gateways::egress::egress_preset_names;
 pub use crate::job::{
     FailureCode, Floor, FullJobStatus, GitSource, InputFile, IsolationStatus, JobBrief, JobFailure,
     JobFilter, JobKind, JobState, JobWait, KnownStatus, NewJob, OnSilence, RequestedLimits, RoomShortage,

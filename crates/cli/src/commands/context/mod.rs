@@ -40,8 +40,13 @@ enum ContextAction {
     Show(ShowContext),
 }
 
+const INDEX_EXAMPLES: &str = "\
+Examples:
+  sandyard context index ~/src/project";
+
 /// Bring the index of a folder up to date
 #[derive(Debug, Args)]
+#[command(after_help = INDEX_EXAMPLES)]
 struct IndexFolder {
     #[command(flatten)]
     place: FolderPlace,
@@ -50,11 +55,17 @@ struct IndexFolder {
     json: bool,
 }
 
+const RECALL_EXAMPLES: &str = "\
+Examples:
+  sandyard context recall . where is the retry
+  sandyard context recall abcd1234 --scope file --path src/main.rs";
+
 /// Print the passages that answer a question best, each with the place where it stands
 ///
 /// A folder is read on this machine. Of a job, live or ended, everything is searched that it, its agent and people said, ran, read and
 /// wrote. What exists as a folder is taken for one.
 #[derive(Debug, Args)]
+#[command(after_help = RECALL_EXAMPLES)]
 struct RecallWords {
     /// A folder, or a job: its id, the beginning of it, or its name
     #[arg(value_name = "FOLDER|JOB")]
@@ -75,8 +86,13 @@ struct RecallWords {
     json: bool,
 }
 
+const STATISTICS_EXAMPLES: &str = "\
+Examples:
+  sandyard context stats ~/src/project";
+
 /// Print the sizes of a folder's index as it is
 #[derive(Debug, Args)]
+#[command(after_help = STATISTICS_EXAMPLES)]
 struct FolderStatistics {
     #[command(flatten)]
     place: FolderPlace,

@@ -8,8 +8,14 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard open desktop abcd1234              watch
+  sandyard open desktop abcd1234 --control    mouse and keyboard too";
+
 /// Watch the desktop of a job in a browser
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct OpenDesktopCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,

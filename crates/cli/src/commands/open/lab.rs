@@ -8,8 +8,14 @@ use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard open lab abcd1234
+  sandyard open lab abcd1234 --no-browser    only the link";
+
 /// Open JupyterLab of a sandbox
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct OpenLabCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,

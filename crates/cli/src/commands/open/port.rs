@@ -18,8 +18,14 @@ use crate::serve::ServeError;
 /// Largest number of forwarded connections; more wait in the kernel's queue.
 const CONNECTIONS: usize = 128;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard open port abcd1234 5173                    in a browser
+  sandyard open port abcd1234 5432 --forward 5432     for other programs";
+
 /// Open a port of a sandbox on an origin of its own
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct OpenPortCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,

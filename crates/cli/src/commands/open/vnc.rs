@@ -16,8 +16,14 @@ use crate::machine;
 const CLIENTS: usize = 16;
 const BUFFER: usize = 64 * 1024;
 
+const EXAMPLES: &str = "\
+Examples:
+  sandyard open vnc abcd1234 --port 5901 --control
+  vncviewer 127.0.0.1:5901                            in another terminal";
+
 /// Forward a local port to the desktop of a job, for VNC clients, until Ctrl-C
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct OpenVncCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,

@@ -28,6 +28,7 @@ use tokio::task::JoinSet;
 
 pub use addresses::PrivateException;
 pub(crate) use policy::EgressPolicy;
+pub use presets::egress_preset_names;
 
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, EgressFacts, cut};
 use crate::gateways::owner_audit::OwnerAudit;

@@ -33,6 +33,11 @@ const PRESETS: &[EgressPreset] = &[
     },
 ];
 
+/// Returns the names of all presets, the one that stands for most registries first.
+pub fn egress_preset_names() -> impl Iterator<Item = &'static str> {
+    std::iter::once(PACKAGES).chain(PRESETS.iter().map(|preset| preset.name))
+}
+
 /// Returns the rules that a name stands for; `None` if it is no preset.
 pub(super) fn hosts(name: &str) -> Option<Vec<&'static str>> {
     let chosen = |preset: &&EgressPreset| {
@@ -59,6 +64,11 @@ mod tests {
         assert_eq!(hosts("huggingface").unwrap()[0], "huggingface.co");
         assert_eq!(hosts("conda-forge").unwrap(), ["conda.anaconda.org"]);
         assert_eq!(hosts("example.com"), None);
+    }
+
+    #[test]
+    fn every_name_stands_for_hosts() {
+        assert!(egress_preset_names().all(|name| hosts(name).is_some()));
     }
 
     #[test]
