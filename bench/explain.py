@@ -239,7 +239,7 @@ def measured(kind, name, folder, options, asked):
     arrows, wrong_arrows, crossed, more = pictures(sources, first, second)
     peers = os.path.join(options.cache, "peers")
     known, missing = recall(kind, name, folder, found, peers, options.cache) if asked else (set(), set())
-    others = {peer: crossings(dot) for peer, dot in peer_dots(peers, kind, folder) if dot} if asked else {}
+    others = {peer: crossings(dot) for peer, dot in peer_dots(peers, kind, folder) if dot} if asked and not options.no_peer_pictures else {}
     others = {peer: drawn[0] for peer, drawn in others.items() if drawn}
     return {
         "kind": kind, "name": name, "files": len(found["files"]), "uses": len(found["uses"]), "wrong_uses": wrong_uses,
@@ -280,6 +280,7 @@ def main():
     parser.add_argument("--packages", type=int, default=1000, help="packages of each registry, at most")
     parser.add_argument("--kinds", nargs="*", help="only these: python, javascript, typescript, java, c, c++, go, crate, workspace")
     parser.add_argument("--portion", default="0/1", help="N/M: only every Mth package, from the Nth on")
+    parser.add_argument("--no-peer-pictures", action="store_true", help="draw no pictures of peers, which takes most of the time")
     parser.add_argument("--verbose", action="store_true", help="name each call that is missing or false")
     parser.add_argument("--more", action="store_true", help="two hundred packages and more instead of some hundred")
     parser.add_argument("--pycg", help="folder of PyCG's micro-benchmark")

@@ -1,41 +1,15 @@
 // The console as a person uses it, one scenario a run. Every scenario also fails on an error of the page or a breach of its policy.
-import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
+import { readFile, writeFile } from "node:fs/promises";
 import net from "node:net";
 
 import { api, arguments_, base, ensure, run, shell, until } from "./browser.mjs";
+import { address, badge, cancel, jobOf, open, problems, schedule, start, status } from "./console-kit.mjs";
+import { boxes } from "./console-boxes.mjs";
+import { pages } from "./console-pages.mjs";
+import { found, looks } from "./looks.mjs";
 
-const require = createRequire(`${process.env.SANDYARD_BROWSER_MODULES}/`);
 const [scenario, ...rest] = arguments_;
-const json = { "content-type": "application/json" };
-const schedule = async (body, headers = {}) =>
-  JSON.parse(await api("/schedule", { method: "POST", headers: { ...json, ...headers }, body: JSON.stringify(body) })).job_id;
-const status = async (job) => JSON.parse(await api(`/status/${job}`));
 const ended = (job) => until("the end", async () => (await status(job)).finished_at && (await status(job)));
-const address = (job, room = "") => `${base}/console/jobs/${job}${room && `/${room}`}`;
-
-const problems = [];
-async function open(context, url, options = {}) {
-  const page = await context.newPage();
-  page.on("pageerror", (error) => problems.push(error.message));
-  page.on("console", (message) => { if (/Content.Security.Policy|Trusted/i.test(message.text())) problems.push(message.text()); });
-  page.on("request", (request) => { if (!/^(blob|data):/.test(request.url()) && new URL(request.url()).origin !== new URL(options.origin ?? base).origin) problems.push(`a request to ${request.url()}`); });
-  page.on("dialog", (dialog) => { problems.push(`a dialog: ${dialog.message()}`); dialog.dismiss(); });
-  await page.goto(url);
-  return page;
-}
-const badge = (page, state) => page.locator(`.job-head [data-state=${state}]`);
-const jobOf = (page) => /\/console\/jobs\/([a-z0-9]+)/.exec(page.url())[1];
-
-// Starts something from the box, and returns its id once the page shows it.
-async function start(page, kind, text) {
-  await page.goto(`${base}/`);
-  await page.locator(".kind", { hasText: new RegExp(`^${kind}$`) }).click();
-  if (text) await page.locator("#composer").fill(text);
-  await page.locator(".composer button[type=submit]").click();
-  await page.waitForURL(/\/console\/jobs\//);
-  return jobOf(page);
-}
 
 async function jobs(context) {
   const page = await open(context, `${base}/`);
@@ -132,6 +106,20 @@ async function session(context) {
   await page.locator(".tree-side input[type=file]").setInputFiles({ name: "brought.txt", mimeType: "text/plain", buffer: Buffer.from("from outside") });
   await until("uploaded", async () => (await shell(job, "cat brought.txt")).stdout === "from outside");
   await page.locator(".tree-entry", { hasText: "brought.txt" }).waitFor();
+  // What the job saw is found again. A file is a link to its line; what a command printed is none.
+  await shell(job, "echo the quarterly report of the walrus pond: fish are plentiful");
+  await page.keyboard.press("m");
+  const ask = async (words) => {
+    await page.getByLabel("What to recall").fill(words);
+    await page.keyboard.press("Enter");
+  };
+  await ask("quarterly walrus report");
+  const printed = page.locator(".recall-passage", { hasText: "fish are plentiful" }).filter({ hasText: "Result of shell" });
+  await printed.first().waitFor();
+  ensure((await printed.first().locator("a").count()) === 0, "what a command printed is a link");
+  await ask("changed in the browser");
+  await page.locator(".recall-passage a", { hasText: "typed.txt" }).first().click();
+  await page.locator(".code-line.marked", { hasText: "changed in the browser" }).waitFor();
   // Changes against git, while the machine lives.
   await shell(job, "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm first && echo more >> typed.txt");
   await page.goto(address(job, "changes"));
@@ -143,7 +131,13 @@ async function session(context) {
   if ((await shell(job, "command -v python3")).exit_code === 0) {
     await shell(job, `nohup python3 -c "${server}" >/dev/null 2>&1 & for i in $(seq 50); do grep -q :1435 /proc/net/tcp && break; sleep 0.1; done`);
     await page.goto(address(job, "previews"));
-    await page.locator(".ports", { hasText: "5173" }).waitFor();
+    const port = page.locator(".ports li", { hasText: "5173" });
+    await port.waitFor();
+    // The preview opens in a tab of its own, on an origin of its own.
+    const [preview] = await Promise.all([context.waitForEvent("page"), port.getByRole("button", { name: "Open" }).click()]);
+    await preview.getByRole("link", { name: "typed.txt" }).waitFor();
+    ensure(new URL(preview.url()).hostname === `5173-${job}.localhost`, preview.url());
+    await preview.close();
   }
   await page.keyboard.press("a");
   await page.locator(".audit-line", { hasText: "terminal" }).first().waitFor();
@@ -169,11 +163,14 @@ async function kinds(context) {
   await page.getByRole("tab", { name: "Explanation" }).click();
   await page.getByRole("heading", { name: "What was made" }).waitFor();
   await until("the picture", () => page.locator(".diagram img").evaluateAll(([image]) => (image?.naturalWidth ?? 0) > 0));
+  await looks(page, "explanation");
   // The desktop beside the timeline: look, take over, type, give back.
   const job = await start(page, "Session");
   await badge(page, "running").waitFor();
   await shell(job, "xterm -geometry 80x24+100+100 >/dev/null 2>&1 & disown; sleep 1");
   await page.keyboard.press("v");
+  await page.locator(".desktop-room[data-phase=looking]").waitFor();
+  await looks(page, "desktop");
   await page.locator(".desktop-room[data-phase=looking]").waitFor();
   await page.getByRole("button", { name: "Take control" }).click();
   await page.locator(".desktop-room[data-phase=controlling]").waitFor();
@@ -187,14 +184,35 @@ async function kinds(context) {
   });
   await page.getByRole("button", { name: "Give control back" }).click();
   await page.locator(".desktop-room[data-phase=looking]").waitFor();
+  // The page of the desktop alone.
+  const alone = await open(context, `${base}/jobs/${job}/desktop/`);
+  await until("live", () => alone.evaluate(() => document.documentElement.dataset.state === "live"));
+  await looks(alone, "desktop-alone");
+  await alone.close();
+  // JupyterLab opens in a tab of its own.
+  await page.keyboard.press("p");
+  const button = page.getByRole("button", { name: "Open JupyterLab" });
+  const [lab] = await Promise.all([context.waitForEvent("page"), button.click()]);
+  await lab.locator(".jp-Launcher").first().waitFor();
+  ensure(new URL(lab.url()).hostname.endsWith(`-${job}.localhost`), lab.url());
 }
 
 async function task(context) {
   const page = await open(context, `${base}/`);
-  await start(page, "Task", "Write a colour");
+  const job = await start(page, "Task", "Write a colour");
+  // A word to the agent while it works.
+  await page.locator(".timeline .call", { hasText: "echo begun" }).waitFor();
+  await badge(page, "running").waitFor();
+  await looks(page, "task-running");
+  await page.keyboard.press("i");
+  await page.getByLabel("Message to the agent").fill("hurry, please");
+  await page.keyboard.press("Enter");
+  await page.locator(".said", { hasText: "hurry, please" }).waitFor();
+  ensure((await page.getByLabel("Message to the agent").inputValue()) === "", "the message stands in the box still");
+  await api(`/jobs/${job}/files/go`, { method: "PUT", body: "" });
   await page.locator(".reply.asks .question", { hasText: "Which colour?" }).waitFor();
   ensure(await page.locator(".question strong", { hasText: "colour" }).isVisible(), "the question is not set");
-  await page.locator(".timeline .call", { hasText: "echo begun" }).waitFor();
+  await looks(page, "task-asks");
   await page.locator(".reply textarea").fill("green, please");
   await page.keyboard.press("Enter");
   await badge(page, "succeeded").waitFor();
@@ -204,6 +222,20 @@ async function task(context) {
   await page.locator("body").press("d");
   await page.locator(".diff-file", { hasText: "colour.txt" }).waitFor();
   await page.locator(".diff-new", { hasText: "green" }).waitFor();
+  await looks(page, "task-done");
+}
+
+// What the agent saw of its desktop is a thumbnail in the timeline, and larger when it is pressed.
+async function thumbnails(context) {
+  const page = await open(context, `${base}/`);
+  await start(page, "Task", "Paint the desktop");
+  await badge(page, "succeeded").waitFor();
+  const thumbnail = page.locator(".timeline .picture").first();
+  await until("the thumbnail", () => thumbnail.locator("img").evaluate((image) => image.naturalWidth === 1280));
+  const small = await thumbnail.boundingBox();
+  await thumbnail.click();
+  await until("the whole picture", async () => (await thumbnail.boundingBox()).height > small.height);
+  await looks(page, "task-picture");
 }
 
 // The colour in the middle of the replayed desktop.
@@ -263,11 +295,43 @@ async function replay(context) {
   ensure((await saving).suggestedFilename() === `${talk}.cast`, "no cast");
 }
 
+// A job of 45,000 events, which no script prints in reasonable time: the server's answers about events are made here.
+async function longReplay(context) {
+  const LAST = 45_000;
+  const job = await schedule({ kind: "shell", name: "A long one", code: "echo end" });
+  const end = Date.parse((await ended(job)).finished_at);
+  const event = (id) => ({ type: "stdout", at: new Date(end - (LAST - id) * 100).toISOString(), offset: id, length: 10, text: `line ${id}\n` });
+  await context.route((url) => url.pathname === `/jobs/${job}/events`, (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const after = query.has("tail") ? LAST - Number(query.get("tail")) : Number(query.get("after"));
+    const last = Math.min(LAST, after + Number(query.get("limit") ?? LAST));
+    const blocks = [];
+    for (let id = after + 1; id <= last; id += 1) blocks.push(`id: ${id}\ndata: ${JSON.stringify(id === LAST ? { type: "state", at: event(id).at, state: "succeeded" } : event(id))}\n\n`);
+    return route.fulfill({ status: 200, contentType: "text/event-stream", body: blocks.join("") });
+  });
+  const page = await open(context, address(job, "replay"));
+  const earlier = page.locator(".replay-earlier");
+  // It plays the end first, says so, and reads back when it is asked.
+  await earlier.getByText(/after event 25.000/).waitFor();
+  await looks(page, "replay-long");
+  await earlier.getByRole("button").click();
+  await earlier.getByText(/after event 5.000/).waitFor();
+  await page.getByRole("slider", { name: "Moment" }).focus();
+  await page.keyboard.press("Home");
+  await page.locator(".replay-terminal", { hasText: "line 5001" }).waitFor();
+  await page.keyboard.press("End");
+  await page.locator(".replay-terminal", { hasText: "line 44999" }).waitFor();
+  // A link to a moment before all that is known leads there.
+  await page.goto(`${address(job, "replay")}?event=120`);
+  await until("the moment of the link", async () => /line 120\s*$/.test(await page.locator(".replay-terminal").innerText()));
+  await earlier.waitFor({ state: "detached" });
+}
+
 const HOSTILE = String.raw`
 printf '<img src=x onerror=alert(1)><script>alert(2)</script>\n'
 printf '\033[31mred\033[0m \033]0;title\007 \033[2J bell\007\n'
 printf 'abc\342\200\256evil\342\200\254def\n'
-head -c 3000000 /dev/zero | tr '\0' x; echo
+head -c 10000000 /dev/zero | tr '\0' x; echo
 mkdir -p '<b>bold<'; echo '<script>alert(3)</script>' > '<img src=x onerror=alert(4)>.html'
 printf '<svg xmlns="http://www.w3.org/2000/svg" onload="alert(5)"><script>alert(6)</script></svg>' > evil.svg
 printf '<svg xmlns="http://www.w3.org/2000/svg" onload="alert(7)"/>' > evil.png
@@ -293,7 +357,7 @@ async function hostile(context) {
   const text = await page.locator(".timeline").innerText();
   ensure(text.includes("\u27e8U+202E\u27e9") && !text.includes("\u202e"), "a character turns the text around");
   ensure(!text.includes("\u001b") && !text.includes("]0;title"), "an escape sequence is shown");
-  ensure(text.length < 60_000, `a line of 3 MB is laid out: ${text.length}`);
+  ensure(text.length < 60_000, `a line of 10 MB is laid out: ${text.length}`);
   await page.goto(address(job, "files"));
   await page.locator(".tree-entry", { hasText: "<b>bold<" }).waitFor();
   await page.locator(".tree-entry", { hasText: "onerror=alert(4)" }).click();
@@ -307,79 +371,6 @@ async function hostile(context) {
   ensure((await page.locator("script:not([src]), img[src=x], b").count()) === 0, "markup of the job is in the page");
 }
 
-const MODES = [
-  ["light", { viewport: { width: 1360, height: 860 }, colorScheme: "light" }],
-  ["dark", { viewport: { width: 1360, height: 860 }, colorScheme: "dark" }],
-  ["phone", { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true }],
-];
-
-const NOTEBOOK = JSON.stringify({
-  cells: [
-    { cell_type: "markdown", source: ["# Sales\n", "Three **months** of them.<script>alert(9)</script>"] },
-    { cell_type: "code", execution_count: 1, source: "values = [1, 2, 3]\nprint('sum', sum(values))", outputs: [{ output_type: "stream", name: "stdout", text: ["sum 6\n"] }] },
-    { cell_type: "code", execution_count: 2, source: "1 / 0", outputs: [{ output_type: "error", ename: "ZeroDivisionError", evalue: "division by zero", traceback: ["ZeroDivisionError: division by zero"] }] },
-  ],
-  metadata: { kernelspec: { language: "python" } }, nbformat: 4, nbformat_minor: 5,
-});
-
-// Every page, in light, dark and on a phone: axe finds nothing, nothing scrolls sideways. Pictures go to SANDYARD_SHOTS.
-async function pages(context) {
-  const axe = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
-  const done = await schedule({ kind: "shell", name: "Build and test", code: "for i in $(seq 30); do printf '\\033[32mok\\033[0m %s\\n' $i; done; echo careful >&2; mkdir src; echo 'def f(x): return 1  # one' > src/a.py", files: { "analysis.ipynb": NOTEBOOK } });
-  const busy = await schedule({ kind: "shell", name: "Counts for a while", code: "for i in 1 2 3 4 5 6 7; do timeout 1 sh -c 'while :; do :; done'; echo $i; done" });
-  const failed = await schedule({ kind: "shell", name: "Something that fails", code: "echo no >&2; exit 3" });
-  const live = await schedule({ kind: "session", name: "A session" });
-  await ended(done);
-  await ended(failed);
-  await ended(busy);
-  await until("live", async () => (await status(live)).sandbox === "live");
-  const shots = process.env.SANDYARD_SHOTS;
-  if (shots) await mkdir(shots, { recursive: true });
-  const places = [
-    ["home", `${base}/`, ".job-row"], ["nothing", `${base}/?q=nothing-like-it`, ".empty"], ["job", address(done), ".output"], ["failed", address(failed), ".bad-text"],
-    ["events", `${address(done, "timeline")}?density=events`, ".raw-type"], ["overview", address(done, "overview"), ".overview"],
-    ["files", address(done, "files/src/a.py"), ".code-line"], ["changes", address(done, "changes"), ".diff-file"], ["terminal", address(live, "terminal"), ".xterm-rows"],
-    ["desktop", address(done, "desktop"), ".empty"], ["previews", address(live, "previews"), ".previews"], ["audit", address(done, "audit"), ".audit-line"],
-    ["notebook", address(done, "files/analysis.ipynb"), ".cell"],
-    ["replay", address(done, "replay"), ".replay-terminal"], ["usage", address(busy, "usage"), ".u-over"], ["system", `${base}/console/system`, ".driver-mark"],
-    ["away", `${base}/`, ".banner-bad", "abort"], ["loading", `${base}/`, ".skeleton-rows", "hold"], ["gone", address("a".repeat(26)), ".empty"], ["docs", `${base}/docs`, ".opblock"],
-  ];
-  const found = [];
-  for (const [mode, options] of MODES) {
-    const own = await context.browser().newContext(options);
-    own.setDefaultTimeout(60_000);
-    const page = await open(own, `${base}/`);
-    for (const [name, url, wanted, fate] of places) {
-      // A server that refuses, and one that takes its time.
-      if (fate) await page.route("**/jobs?*", (route) => (fate === "abort" ? route.abort() : undefined));
-      await page.goto(url);
-      await page.locator(wanted).first().waitFor();
-      await page.evaluate(() => document.fonts.ready);
-      // Into an isolated world: the page's own policy forbids foreign scripts.
-      const session_ = await own.newCDPSession(page);
-      const { frameTree } = await session_.send("Page.getFrameTree");
-      const { executionContextId } = await session_.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
-      await session_.send("Runtime.evaluate", { expression: axe, contextId: executionContextId });
-      // Swagger UI is not ours: it is held to what its own markup can't break.
-      const rules = name === "docs" ? "{ runOnly: ['color-contrast'] }" : "{ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }";
-      const answer = await session_.send("Runtime.evaluate", {
-        expression: `axe.run(document, ${rules}).then((all) => JSON.stringify(all.violations.map((one) => [one.id, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160) + ' ' + (node.any[0]?.message ?? ''))])))`,
-        contextId: executionContextId, awaitPromise: true, returnByValue: true,
-      });
-      for (const violation of JSON.parse(answer.result.value ?? "[]")) found.push(`${mode} ${name}: ${JSON.stringify(violation)}`);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      if (wide > 0) found.push(`${mode} ${name}: scrolls sideways by ${wide}`);
-      const rows = await page.locator(".virtual-row").count();
-      if (rows > 400) found.push(`${mode} ${name}: ${rows} rows in the document`);
-      if (shots) await page.screenshot({ path: `${shots}/${name}-${mode}.png` });
-      await session_.detach();
-      if (fate) await page.unrouteAll({ behavior: "ignoreErrors" });
-    }
-    await own.close();
-  }
-  ensure(found.length === 0, found.join("\n"));
-}
-
 async function signIn(context) {
   const [key] = rest;
   const job = await schedule({ kind: "shell", code: "echo behind-a-key; echo x > x.txt" }, { authorization: `Bearer ${key}` });
@@ -387,6 +378,7 @@ async function signIn(context) {
   await page.locator("#key").fill("wrong");
   await page.locator(".sign-in button").click();
   await page.getByText("does not take this key").waitFor();
+  await looks(page, "sign-in");
   await page.locator("#key").fill(key);
   await page.locator(".sign-in button").click();
   await page.locator(".timeline .output-stdout", { hasText: "behind-a-key" }).waitFor();
@@ -400,9 +392,20 @@ async function signIn(context) {
   const other = await open(await context.browser().newContext(), `${base}/#key=${key}`);
   await other.locator(".job-row").waitFor();
   ensure(!other.url().includes(key), other.url());
-  // Another tab has no key.
+  // Another tab has no key. The page behind a link to a sandbox asks for it, and tells why it opens nothing.
   const third = await open(await context.browser().newContext(), `${base}/`);
   await third.locator(".sign-in").waitFor();
+  await third.goto(`${base}/jobs/${"a".repeat(26)}/lab`);
+  await third.locator("#sign-in").waitFor();
+  await looks(third, "open");
+  await third.locator("#key").fill(key);
+  await third.locator("#use-key").click();
+  await third.locator("#notice:not(:empty)").waitFor();
+  await looks(third, "open-refused");
+  // The page of a desktop asks likewise.
+  const fourth = await open(await context.browser().newContext(), `${base}/jobs/${job}/desktop/`);
+  await fourth.locator("#sign-in").waitFor();
+  await looks(fourth, "desktop-alone-key");
 }
 
 async function restart(context) {
@@ -438,9 +441,10 @@ async function restart(context) {
   relay.close();
 }
 
-const SCENARIOS = { jobs, session, kinds, task, replay, hostile, pages, restart, "sign-in": signIn };
+const SCENARIOS = { jobs, session, kinds, task, thumbnails, replay, "long-replay": longReplay, hostile, pages, boxes, restart, "sign-in": signIn };
 
 run(async (context) => {
   await SCENARIOS[scenario](context);
   ensure(problems.length === 0, problems.join("\n"));
+  ensure(found.length === 0, found.join("\n"));
 });

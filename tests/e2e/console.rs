@@ -1,22 +1,32 @@
 //! The console in a real browser: everything a person does there, what a hostile job shows, and a server that dies meanwhile.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::origins::{browse, finish as finish_command, full_yard, modules, root};
+use crate::git_server::{GitServer, Manner};
+use crate::origins::{browse, finish as finish_command, full_yard, full_yard_with, modules, root};
 use crate::recording::{call, finish, replay, shell};
 use crate::yard::{PATIENCE, Yard};
 
 /// A yard and a browser; `None`, with the reason told, if this machine has none.
 async fn yard(flags: &[&str]) -> Option<Yard> {
-    if modules("browser").await.is_none() || !std::path::Path::new("/usr/bin/chromium").exists() {
-        eprintln!("skipped: needs chromium and the browser modules (scripts/setup.sh test)");
+    if !can_browse().await {
         return None;
     }
     Some(Yard::start_with(flags).await)
+}
+
+/// False, with the reason told, if this machine has no browser.
+async fn can_browse() -> bool {
+    let can = modules("browser").await.is_some() && Path::new("/usr/bin/chromium").exists();
+    if !can {
+        eprintln!("skipped: needs chromium and the browser modules (scripts/setup.sh test)");
+    }
+    can
 }
 
 #[tokio::test]
@@ -54,11 +64,40 @@ async fn a_person_replays_a_desktop_and_a_terminal() {
 }
 
 #[tokio::test]
+async fn a_long_replay_reads_back() {
+    let Some(yard) = yard(&[]).await else { return };
+    browse(&yard, "console.mjs", &["long-replay"]).await;
+}
+
+#[tokio::test]
+async fn the_box_forgets_nothing_of_a_request() {
+    if !can_browse().await {
+        return;
+    }
+    let server = GitServer::start(Manner::Smart);
+    let private = server.private();
+    let environment = [("SANDYARD_EGRESS_PRIVATE", Path::new(&private))];
+    let yard = Yard::start_in(&std::env::temp_dir(), &[], &environment).await;
+    browse(&yard, "console.mjs", &["boxes", &server.url(), &server.rule()]).await;
+}
+
+#[tokio::test]
+async fn what_the_agent_saw_is_a_thumbnail() {
+    let paint =
+        json!({ "actions": [{ "type": "xdotool", "script": "exec --sync xsetroot -solid '#336699'" }] });
+    let (_recording, spec) = replay(&[vec![call("gui", &paint)], vec![finish("It is blue.")]]);
+    let Some(yard) = full_yard_with(&["browser"], &["--model", &spec]).await else { return };
+    browse(&yard, "console.mjs", &["thumbnails"]).await;
+}
+
+#[tokio::test]
 async fn a_task_asks_is_answered_and_shows_its_changes() {
+    // Until the browser has said something and makes the file.
+    let wait = "echo begun; for turn in $(seq 1000); do test -e go && break; sleep 0.1; done";
     let ask = call("ask", &json!({ "question": "Which **colour**?" }));
     let write = call("files", &json!({ "action": "write", "path": "colour.txt", "content": "green\n" }));
     let (_recording, spec) =
-        replay(&[vec![shell("echo begun")], vec![ask], vec![write], vec![finish("It is green.")]]);
+        replay(&[vec![shell(wait)], vec![ask], vec![write], vec![finish("It is green.")]]);
     let Some(yard) = yard(&["--model", &spec]).await else { return };
     browse(&yard, "console.mjs", &["task"]).await;
 }
@@ -70,9 +109,15 @@ async fn w18_hostile_output_shows_as_text() {
 }
 
 #[tokio::test]
-async fn every_page_is_accessible_in_light_dark_and_on_a_phone() {
+async fn every_page_of_the_yard_is_accessible_in_light_dark_and_on_a_phone() {
     let Some(yard) = yard(&[]).await else { return };
-    browse(&yard, "console.mjs", &["pages"]).await;
+    browse(&yard, "console.mjs", &["pages", "yard"]).await;
+}
+
+#[tokio::test]
+async fn every_room_of_a_job_is_accessible_in_light_dark_and_on_a_phone() {
+    let Some(yard) = yard(&[]).await else { return };
+    browse(&yard, "console.mjs", &["pages", "job"]).await;
 }
 
 #[tokio::test]

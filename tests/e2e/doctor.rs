@@ -1,4 +1,5 @@
-//! Trials of `sandyard doctor` that are cut off leave nothing: by a signal at once, by a crash until the next one.
+//! Trials of `sandyard doctor` that are cut off leave nothing: by a signal at once, by a crash until the next one. What doctor finds
+//! is what a server finds.
 
 #![expect(clippy::disallowed_methods, reason = "what another process does is looked at until a deadline")]
 
@@ -7,9 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::yard::PATIENCE;
+use crate::yard::{PATIENCE, Yard};
 
 /// The machine of a trial: QEMU's process and the directories of its control groups.
 struct TrialMachine {
@@ -120,4 +122,46 @@ fn the_next_doctor_removes_the_trial_of_a_killed_one() {
     // Whichever driver it is asked about.
     doctor("native", folder.path()).wait().unwrap();
     expect_nothing(&folder, &machine);
+}
+
+/// What doctor says of each driver that boots no machine: a machine may be too slow here, once and not again.
+async fn said_of_drivers(url: &str, folder: &Path) -> Vec<Value> {
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_sandyard"))
+        .args(["doctor", "--json", "--url", url])
+        .env("TMPDIR", folder)
+        .env("SANDYARD_DATA", folder.join("data"))
+        .stdin(Stdio::null())
+        .output();
+    let output = tokio::time::timeout(PATIENCE, output).await.unwrap().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let drivers = report["drivers"].as_array().unwrap();
+    drivers.iter().filter(|driver| driver["level"] != "vm").cloned().collect()
+}
+
+#[tokio::test]
+async fn doctor_and_a_running_server_say_the_same_of_drivers() {
+    let folder = TempDir::with_prefix("doctor-").unwrap();
+    // No server has a socket in this folder, so doctor tries the drivers itself.
+    let alone = said_of_drivers("local", folder.path()).await;
+    let yard = Yard::start_on("auto", &[], &[]).await;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let told = yard.get_json("/drivers").await;
+        let drivers = told["drivers"].as_array().unwrap();
+        if drivers.iter().all(|driver| driver["level"] == "vm" || driver["state"] != "trying") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "a trial does not end: {told}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let told = said_of_drivers(&yard.url, folder.path()).await;
+    assert!(!alone.is_empty());
+    for driver in &alone {
+        let same = told.iter().find(|other| other["name"] == driver["name"]);
+        let same = same.unwrap_or_else(|| panic!("the server does not tell of {driver}"));
+        for member in ["usable", "verdict", "offer", "level", "detail", "fix"] {
+            assert_eq!(driver[member], same[member], "{member} of {}: {driver} and {same}", driver["name"]);
+        }
+    }
 }

@@ -120,6 +120,33 @@ async fn jobs_of_kind_typescript_run_in_deno() {
     assert_eq!((&left["exit_code"], &left["stdout"]), (&json!(6), &json!("bye\n")), "{left}");
 }
 
+/// The arguments of `sandyard run` arrive, and errors name the lines of the script.
+#[tokio::test]
+async fn scripts_take_arguments_and_keep_their_lines() {
+    let Some(yard) = full_yard().await else { return };
+    let home = tempfile::tempdir().unwrap();
+    let python = "from __future__ import annotations\nimport sys\ndef f(x: Nowhere): ...\nprint(sys.argv[1:])\n1 / 0\n";
+    let typescript = "#!/usr/bin/env -S deno run\nconst all: string[] = [...Deno.args, ...process.argv.slice(2)];\nconsole.log(all.join('|'));\n";
+    for (name, script, code, out, err) in [
+        ("a.py", python, 1, "['a b', \"it's\"]\n", "----> 5 1 / 0"),
+        ("a.ts", typescript, 0, "a b|it's|a b|it's\n", ""),
+    ] {
+        std::fs::write(home.path().join(name), script).unwrap();
+        let path = home.path().join(name);
+        let ended = tokio::process::Command::new(env!("CARGO_BIN_EXE_sandyard"))
+            .args(["run", path.to_str().unwrap(), "--", "a b", "it's"])
+            .env("SANDYARD_URL", &yard.url)
+            .stdin(std::process::Stdio::null())
+            .output()
+            .await
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert_eq!(ended.status.code(), Some(code), "{name}: {ended:?}");
+        assert_eq!(text(&ended.stdout), out, "{name}: {ended:?}");
+        assert!(text(&ended.stderr).contains(err), "{name}: {}", text(&ended.stderr));
+    }
+}
+
 #[tokio::test]
 async fn limits_end_a_job_in_a_kernel_and_keep_its_output() {
     let Some(yard) = full_yard().await else { return };

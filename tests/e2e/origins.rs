@@ -28,6 +28,11 @@ pub(crate) fn root() -> PathBuf {
 
 /// A yard whose sessions have the full image; `None`, with the reason told, if this machine can't run it.
 pub(crate) async fn full_yard(needs: &[&str]) -> Option<Yard> {
+    full_yard_with(needs, &[]).await
+}
+
+/// The same with further flags.
+pub(crate) async fn full_yard_with(needs: &[&str], flags: &[&str]) -> Option<Yard> {
     for need in needs {
         if modules(need).await.is_none() {
             eprintln!("skipped: needs the {need} modules (scripts/setup.sh test)");
@@ -38,7 +43,8 @@ pub(crate) async fn full_yard(needs: &[&str]) -> Option<Yard> {
         eprintln!("skipped: needs chromium");
         return None;
     }
-    let yard = Yard::start_with(&["--images", "full", "--log", "info,sandyard_server=debug"]).await;
+    let usual = ["--images", "full", "--log", "info,sandyard_server=debug"];
+    let yard = Yard::start_with(&[usual.as_slice(), flags].concat()).await;
     let drivers = yard.get_json("/drivers").await;
     let images = drivers["images"].as_array().cloned().unwrap_or_default();
     let full = images.iter().find(|image| image["flavour"] == "full");
@@ -49,11 +55,14 @@ pub(crate) async fn full_yard(needs: &[&str]) -> Option<Yard> {
     Some(yard)
 }
 
-/// Runs a script of `tests/browser`.
+/// Runs a script of `tests/browser`. Pictures that it takes are kept for people to look at.
 pub(crate) async fn browse(yard: &Yard, script: &str, arguments: &[&str]) {
     let mut command = Command::new("node");
     command.arg(root().join("tests/browser").join(script)).arg(&yard.url).args(arguments);
     command.env("SANDYARD_BROWSER_MODULES", modules("browser").await.unwrap());
+    if std::env::var_os("SANDYARD_SHOTS").is_none() {
+        command.env("SANDYARD_SHOTS", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pages"));
+    }
     finish(command).await;
 }
 

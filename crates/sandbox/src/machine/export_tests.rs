@@ -6,7 +6,7 @@ use tokio::io::{AsyncWriteExt as _, duplex};
 use tokio::runtime::Runtime;
 
 use super::*;
-use crate::machine::FRAME_LIMITS;
+use crate::machine::calls::FRAME_LIMITS;
 
 /// Room of a stream in memory: the longest input of a search, and the seeds.
 const STREAM_BYTES: usize = 256 * 1024;
