@@ -4,9 +4,11 @@
 //! followed; files that are too large, binary or unreadable are counted and left out.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use hashbrown::HashMap;
+use rustix::fs::{Mode, OFlags};
 
 use crate::chunk::readable;
 use crate::index::{IndexError, MemoryIndex, SourceText};
@@ -90,11 +92,18 @@ fn file_id(name: &str, digest: ContentDigest) -> SourceId {
 }
 
 fn read_file(path: &Path) -> Option<Vec<u8>> {
-    let facts = fs::symlink_metadata(path).ok()?;
+    // The file that was looked at is the file that is read: a name may be exchanged for a link or a pipe in between. Both calls also
+    // exist under one name on every processor, so the filter of the reader allows them.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut file = fs::File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let facts = file.metadata().ok()?;
     if !facts.is_file() || facts.len() > LARGEST_FILE_BYTES {
         return None;
     }
-    fs::read(path).ok()
+    let mut bytes = Vec::new();
+    // A file that grows meanwhile stays within the bound too.
+    Read::by_ref(&mut file).take(LARGEST_FILE_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 fn relative(folder: &Path, path: &Path) -> String {
