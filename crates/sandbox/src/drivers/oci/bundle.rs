@@ -24,9 +24,11 @@ use crate::host::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TA
 use crate::host::sandboxes::ids::Extent;
 
 /// Capabilities by which init makes spawner and keeper. It drops them before the pipe opens: namespaces and mounts, the change
-/// to other users, the drop itself, and the directories in which job and keeper meet.
-const CAPABILITIES: [Capability; 6] = [
+/// to other users, the drop itself, the directories in which job and keeper meet, and the job's own time since boot. In a user
+/// namespace `SysTime` sets no clock but those of a time namespace.
+const CAPABILITIES: [Capability; 7] = [
     Capability::SysAdmin,
+    Capability::SysTime,
     Capability::Setuid,
     Capability::Setgid,
     Capability::Setpcap,
