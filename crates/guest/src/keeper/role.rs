@@ -36,6 +36,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("LOGNAME", "agent"),
     // Node's own client reads the proxy variables only if this is set.
     ("NODE_USE_ENV_PROXY", "1"),
+    // Programs of GTK complain about a bus for screen readers, which no sandbox has.
+    ("NO_AT_BRIDGE", "1"),
     ("NO_PROXY", "localhost,127.0.0.1,::1"),
     // `/run/job/bin` holds the programs of `command_hints`; programs that the job installs come before them.
     (
