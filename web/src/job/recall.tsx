@@ -85,7 +85,7 @@ export function Recall({ job }: RoomProps) {
       {found?.passages.map((passage) => (
         <section key={`${passage.digest}-${passage.source.start}`} class="card recall-passage">
           <Source job={job.job_id} source={passage.source} passage={passage} />
-          <pre class="call-detail">{plain(passage.text)}</pre>
+          <pre class="call-detail" tabIndex={0}>{plain(passage.text)}</pre>
         </section>
       ))}
     </div>

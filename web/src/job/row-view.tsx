@@ -157,11 +157,11 @@ function CallRow({ row, rest }: { row: Extract<Row, { kind: "call" }>; rest: Res
 type Detail = NonNullable<ReturnType<typeof describeCall>["detail"]>;
 
 function CallDetail({ detail, open }: { detail: Detail; open: boolean }) {
-  if (detail.kind === "text") return <pre class="call-detail">{plain(detail.text)}</pre>;
+  if (detail.kind === "text") return <pre class="call-detail" tabIndex={0}>{plain(detail.text)}</pre>;
   const lines = [...detail.old.map((text) => ["-", text] as const), ...detail.new.map((text) => ["+", text] as const)];
   const shown = open ? lines : lines.slice(0, 8);
   return (
-    <pre class="call-detail diff-lines" aria-label="Change">
+    <pre class="call-detail diff-lines" role="region" aria-label="Change" tabIndex={0}>
       {shown.map(([sign, text], index) => <span key={index} class={sign === "-" ? "diff-old" : "diff-new"}>{`${sign} ${plain(text)}\n`}</span>)}
       {lines.length > shown.length && <span class="faint">{`… ${lines.length - shown.length} more lines`}</span>}
     </pre>
@@ -220,7 +220,7 @@ function RawEvent({ event, open, onToggle }: { event: JobEvent; open: boolean; o
       <button type="button" class="raw-line" aria-expanded={open} onClick={onToggle}>
         <span class="raw-id">{id}</span><span class="raw-type">{plain(type)}</span><bdi class="raw-text">{plain(text.slice(0, 400))}</bdi>
       </button>
-      {open && <pre class="call-detail">{plain(JSON.stringify(rest, null, 2).slice(0, 20_000))}</pre>}
+      {open && <pre class="call-detail" tabIndex={0}>{plain(JSON.stringify(rest, null, 2).slice(0, 20_000))}</pre>}
     </div>
   );
 }
