@@ -293,7 +293,7 @@ impl DoctorReport {
             usable.filter(offered).map(|driver| driver.name.as_str()).next().unwrap_or("none")
         };
         format!(
-            "a job runs on {}; one that asks for isolation `vm`, on {}; the server's floor is `{}`",
+            "a job runs on {}\none that asks for isolation `vm`, on {}\nthe server's floor is `{}`",
             first(IsolationLevel::None, Offer::Always),
             first(IsolationLevel::Vm, Offer::WhenNeeded),
             settings.isolation.as_text()

@@ -100,6 +100,8 @@ pub(crate) struct Names(pub(crate) Vec<(String, String)>);
 const SHORT_ID: usize = 8;
 /// Letters of an id of a job.
 const JOB_ID: usize = 26;
+/// Letters of the id of a key.
+const KEY_ID: usize = 12;
 /// Shown letters of a text that a table has cut: how many fit depends on the times beside it.
 const CUT: usize = 12;
 
@@ -133,14 +135,14 @@ impl Names {
 }
 
 fn settled_line(line: &str) -> String {
-    let mut line = numbers(&randoms(line));
+    let mut line = numbers(&randoms(&folders(line)));
     for (spans, name) in [
         (&["#-#-#T#:#:#Z"][..], "[AT]"),
         (&["# d # h", "# h # min", "# min # s", "# ms", "# s"], "[TIME]"),
         (&["# bytes", "# KiB", "# MiB", "# GiB"], "[SIZE]"),
     ] {
         for span in spans {
-            line = line.replace(span, name);
+            line = replace_spans(&line, span, name);
         }
     }
     // The widths of columns depend on times.
@@ -155,13 +157,35 @@ fn settled_line(line: &str) -> String {
     line.trim_end().to_owned()
 }
 
-/// Replaces hashes, keys and tickets.
+/// Replaces a span wherever it is not the beginning of a longer word, as `# s` is in `of=# status`.
+fn replace_spans(line: &str, span: &str, name: &str) -> String {
+    let mut parts = line.split(span);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        shown += if part.starts_with(|letter: char| letter.is_ascii_alphabetic()) { span } else { name };
+        shown += part;
+    }
+    shown
+}
+
+/// Replaces the folders that tests make for a while.
+fn folders(line: &str) -> String {
+    let mut parts = line.split("/tmp/.tmp");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |shown, part| {
+        shown + "[FOLDER]" + part.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric())
+    })
+}
+
+/// Replaces hashes, keys, the ids of keys, and tickets.
 fn randoms(line: &str) -> String {
     let mut shown = String::new();
     for word in line.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_') {
         let bare = word.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
         let has = |is: fn(&u8) -> bool| bare.as_bytes().iter().any(is);
-        if bare.len() >= 20 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic) {
+        let is_secret = bare.len() >= 20 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+        let is_key_id = bare.len() == KEY_ID && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_secret || is_key_id {
             shown += "[RANDOM]";
             shown += &word[bare.len()..];
         } else {
@@ -200,7 +224,9 @@ fn what_differs_from_run_to_run_is_replaced() {
         (format!("{id} took 1 min 3 s, 2.0 MiB"), "[JOB] took [TIME], [SIZE]\n"),
         ("abcdefgh    12 ms   echo a long text that w…".to_owned(), "[JOB…]  [TIME]  echo a long …\n"),
         ("at 2026-01-31T08:15:00.250Z: 7 of 1..3".to_owned(), "at [AT]: # of #..#\n"),
-        ("key sy_0123456789abcdefghij!".to_owned(), "key [RANDOM]!\n"),
+        ("key sy_0123456789qrstuvwxyz!".to_owned(), "key [RANDOM]!\n"),
+        ("key 0a1b2c3d4e5f from /tmp/.tmpAb12Cd/keys".to_owned(), "key [RANDOM] from [FOLDER]/keys\n"),
+        ("of=9 status=200 took 3 s".to_owned(), "of=# status=# took [TIME]\n"),
         (format!("{}7 and {}", "y".repeat(25), "y".repeat(8)), "[OTHER] and [OTHER…]\n"),
     ] {
         assert_eq!(names.settle(&told), settled);
