@@ -45,10 +45,10 @@ export async function boxes(context) {
   const [url, rule] = arguments_.slice(1);
   const page = await open(context, `${base}/`);
   await chooseKind(page, "Shell");
-  await page.locator("#composer").fill('cat src/a.txt given.txt; echo "$GREETING"; find pond -type f | wc -l; echo changed > spoilt.txt');
+  await page.locator("#composer").fill('cat src/a.txt given.txt; echo "$GREETING"; find pond -type f | wc -l; echo changed > broken.txt');
   await page.locator(".composer input[type=file]").setInputFiles([
     { name: "given.txt", mimeType: "text/plain", buffer: Buffer.from("given\n") },
-    { name: "spoilt.txt", mimeType: "text/plain", buffer: Buffer.from("as it was\n") },
+    { name: "broken.txt", mimeType: "text/plain", buffer: Buffer.from("as it was\n") },
   ]);
   await dropFolder(page);
   await page.getByRole("button", { name: "Options" }).click();
@@ -73,7 +73,9 @@ export async function boxes(context) {
   // Again: nothing is lost in silence.
   await page.locator(".job-head").getByRole("button", { name: "Rerun" }).click();
   await page.locator(".lacks", { hasText: "GREETING" }).waitFor();
-  await page.locator(".lacks", { hasText: "1 file of the earlier job changed since or is gone: spoilt.txt" }).waitFor();
+  await page.locator(".lacks", { hasText: "1 file of the earlier job changed since or is gone: broken.txt" }).waitFor();
+  // The record of the request names a hundred files.
+  await page.locator(".lacks", { hasText: "24 further files of the earlier job can't be named here" }).waitFor();
   await page.locator(".chip", { hasText: "given.txt" }).or(page.locator(".chip", { hasText: "more" })).first().waitFor();
   await page.locator(".field-note", { hasText: "GREETING" }).waitFor();
   await looks(page, "home-all-options");

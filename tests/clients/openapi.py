@@ -14,7 +14,7 @@ import zipfile
 from openapi_spec_validator import validate
 
 # Documents that are none of JSON: generators leave their answers to the caller, who gets the bytes.
-UNTYPED = ("application/x-ndjson", "image/svg+xml", "application/zip", "image/png", "text/plain", "text/event-stream", "text/vnd.graphviz")
+UNTYPED = ("application/x-ndjson", "application/x-asciicast", "image/svg+xml", "application/zip", "image/png", "text/plain", "text/event-stream", "text/vnd.graphviz")
 
 
 def generate(document):
@@ -34,7 +34,7 @@ def generate(document):
 def use(url):
     sys.path.insert(0, ".")
     from sandyard_client import Client
-    from sandyard_client.api.files import get_jobs_id_files_path, put_jobs_id_files_path
+    from sandyard_client.api.files import put_jobs_id_files_path
     from sandyard_client.api.jobs import get_jobs_id_download, get_status_id, post_schedule
     from sandyard_client.api.tools import post_jobs_id_shell
     from sandyard_client.models import JobKind, JobState, ScheduleBody, ShellRequest
@@ -52,7 +52,8 @@ def use(url):
             pass
         content = bytes(range(256))
         put_jobs_id_files_path.sync(session, "all.bin", client=client, body=File(payload=io.BytesIO(content)))
-        assert get_jobs_id_files_path.sync_detailed(session, "all.bin", client=client).content == content
+        # The route answers bytes or a listing, and a generated function reads every answer as the first kind that is documented.
+        assert client.get_httpx_client().get(f"/jobs/{session}/files/all.bin").content == content
         ran = post_jobs_id_shell.sync(session, client=client, body=ShellRequest(command="wc -c < all.bin; exit 3"))
         assert (ran.stdout, ran.exit_code) == ("256\n", 3), ran
 
