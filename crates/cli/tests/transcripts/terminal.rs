@@ -233,7 +233,8 @@ async fn what_is_sent_and_fetched_has_a_bar_on_a_terminal_alone() {
         let mut command = yard.command(arguments);
         command.env("TERM", "xterm");
         let screen = shown(command).await;
-        let bar = screen.split('\r').any(|line| line.contains(&format!("{verb} ")) && line.contains(['█', '░']));
+        let bar =
+            screen.split('\r').any(|line| line.contains(&format!("{verb} ")) && line.contains(['█', '░']));
         assert!(bar, "{arguments:?}: {screen:?}");
         let piped = yard.run(arguments).await.expect(0);
         assert!(!piped.err.contains(['█', '░']) && !piped.out.contains(['█', '░']), "{piped:?}");
